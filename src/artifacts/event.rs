@@ -1,0 +1,162 @@
+//! The events of a run: one JSON object a line, flushed to disk before what it announces counts as done.
+
+use serde::{Deserialize, Serialize};
+
+/// An event and when it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, UTC, RFC 3339 with milliseconds.
+    pub at: jiff::Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run began, or was taken up again.
+    RunStarted {
+        /// The process that carries it out.
+        pid: u32,
+        /// The version of assay.
+        version: String,
+        /// Estimated time of all that is left, s.
+        estimated_s: f64,
+        /// Whether it was taken up again.
+        resumed: bool,
+    },
+    /// A changed spec was accepted on resume.
+    SpecChanged {
+        /// The hash before.
+        from: String,
+        /// The hash after.
+        to: String,
+        /// The number of its files: `experiment.2.yaml`, `plan.2.json`, ...
+        revision: u32,
+        /// Lines of the resolved experiment that differ, `-` before and `+` after.
+        difference: Vec<String>,
+    },
+    /// A step of a deployment's preparation began.
+    PrepareStarted {
+        /// The deployment.
+        deployment: String,
+        /// The index of the step.
+        step: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A step of a deployment's preparation ended.
+    PrepareFinished {
+        /// The deployment.
+        deployment: String,
+        /// The index of the step.
+        step: usize,
+        /// Its name.
+        name: String,
+        /// How long it took, s.
+        seconds: f64,
+        /// Why it failed; absent when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A deployment is ready for rounds.
+    DeploymentReady {
+        /// The deployment.
+        deployment: String,
+        /// Its fingerprint.
+        fingerprint: String,
+        /// The method that its snapshot was taken with.
+        snapshot_method: String,
+        /// Bytes of its data.
+        bytes: u64,
+    },
+    /// A deployment cannot be prepared; its rounds are skipped.
+    DeploymentFailed {
+        /// The deployment.
+        deployment: String,
+        /// Why.
+        reason: String,
+    },
+    /// A round began.
+    RoundStarted {
+        /// The round.
+        round: String,
+        /// Which attempt, from 1. Its files lie in `rounds/<round>` or, from 2 on, `rounds/<round>.<attempt>`.
+        attempt: u32,
+    },
+    /// A step of a round began.
+    StepStarted {
+        /// The round.
+        round: String,
+        /// The step's name.
+        name: String,
+    },
+    /// A step of a round ended.
+    StepFinished {
+        /// The round.
+        round: String,
+        /// The step's name.
+        name: String,
+        /// How long it took, s.
+        seconds: f64,
+        /// Why it failed; absent when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A round ended and its files are complete on disk.
+    RoundFinished {
+        /// The round.
+        round: String,
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        status: Status,
+        /// Whether another attempt follows.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        retry: bool,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A request to stop was seen.
+    Stopping {
+        /// Whether the step in progress is killed.
+        now: bool,
+    },
+    /// The run stopped before its end; `assay resume` goes on.
+    RunStopped {
+        /// Why.
+        reason: String,
+    },
+    /// Every round is done.
+    RunFinished {
+        /// Rounds that are good.
+        ok: usize,
+        /// Rounds that failed.
+        failed: usize,
+        /// Rounds skipped because their deployment failed.
+        skipped: usize,
+        /// The estimate that the run began with, s.
+        estimated_s: f64,
+        /// Time really spent, over all resumes, s.
+        actual_s: f64,
+        /// The estimate of bytes on disk, all deployments with snapshots.
+        estimated_bytes: u64,
+        /// Bytes really used.
+        actual_bytes: u64,
+    },
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It measured what it should.
+    Ok,
+    /// A step failed.
+    Failed,
+    /// Its deployment could not be prepared.
+    Skipped,
+}

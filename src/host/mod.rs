@@ -1,0 +1,124 @@
+//! Hosts: where commands run and files lie. One trait; this machine, and a fake for tests.
+//! Work on a host is done by the assay binary itself (`assay agent NAME`), never by shell text.
+
+mod agent;
+mod facts;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+pub use agent::{AgentError, Reply, call};
+pub use facts::{Facts, FileSystem};
+use tokio_util::sync::CancellationToken;
+
+/// A boxed future, so that the traits of the adapters can be used as objects.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A machine that commands run on.
+pub trait Host: Send + Sync {
+    /// The name in the inventory.
+    fn name(&self) -> &str;
+
+    /// The absolute folder on the host that holds deployments and snapshots.
+    fn directory(&self) -> &Path;
+
+    /// Runs a command to its end, its limit, or the watcher's stop, whichever is first.
+    /// On the latter two its whole process group is ended, TERM first, then KILL.
+    fn run<'a>(
+        &'a self,
+        command: &'a Command,
+        watch: Watch<'a>,
+    ) -> Pending<'a, Result<Output, HostError>>;
+
+    /// Copies a folder of the host into a local one, which must not exist.
+    fn fetch<'a>(&'a self, remote: &'a Path, local: &'a Path)
+    -> Pending<'a, Result<(), HostError>>;
+
+    /// Holds the host for one run until the guard is dropped or this process ends.
+    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>>;
+}
+
+/// A program, its arguments and its limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// What is run.
+    pub program: Program,
+    /// Its arguments, each one word.
+    pub args: Vec<String>,
+    /// What it reads first; its standard input stays open until it ends, so that it can see its caller die.
+    pub stdin: Vec<u8>,
+    /// The longest it may take.
+    pub limit: Duration,
+}
+
+/// What a command runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// The assay binary on the host.
+    Assay,
+    /// Any program, by name or path.
+    Path(PathBuf),
+}
+
+/// What watches a command: sees each line of its output and may stop it.
+pub struct Watch<'a> {
+    /// Ends the command when cancelled.
+    pub stop: CancellationToken,
+    /// Called with each line of standard output.
+    pub line: &'a mut (dyn FnMut(&str) + Send),
+}
+
+/// How a command ended by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The exit status; `None` after a signal.
+    pub status: Option<i32>,
+    /// The end of its standard error, at most 64 KiB.
+    pub stderr: String,
+}
+
+/// A host that is held for one run.
+pub struct Lease(#[allow(dead_code, reason = "holding it is its purpose")] pub Box<dyn Send>);
+
+/// Why something on a host failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It outlived its limit and was killed.
+    #[error("`{what}` on `{host}` took longer than its limit of {} and was killed", humantime::format_duration(*limit))]
+    Limit {
+        /// The host.
+        host: String,
+        /// The command.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// It was stopped on request.
+    #[error("`{what}` on `{host}` was stopped")]
+    Stopped {
+        /// The host.
+        host: String,
+        /// The command.
+        what: String,
+    },
+    /// Another run holds the host.
+    #[error("host `{host}` is held by {owner}")]
+    Held {
+        /// The host.
+        host: String,
+        /// Who holds it, since when.
+        owner: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {what} on `{host}`")]
+    Io {
+        /// The host.
+        host: String,
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}

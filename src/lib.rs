@@ -1,0 +1,24 @@
+//! assay tells, with evidence, whether one database set-up is faster than another.
+//!
+//! Data flow: an experiment file is parsed ([`spec`]), planned ([`plan`]), executed (`runner`) and archived
+//! ([`artifacts`]); the archive is compared and drawn (`report`). State is the event log replayed.
+//!
+//! A module uses only rows below its own; modules of one row do not see each other (`tests/layers.rs`):
+//!
+//! | row | modules |
+//! |--:|---|
+//! | 6 | cli |
+//! | 4 | runner, report |
+//! | 3 | artifacts, database, snapshot, driver, load |
+//! | 2 | plan, statistics, host |
+//! | 1 | spec |
+//! | 0 | units, measurement |
+
+pub mod artifacts;
+pub mod driver;
+pub mod host;
+pub mod measurement;
+pub mod plan;
+pub mod snapshot;
+pub mod spec;
+pub mod units;

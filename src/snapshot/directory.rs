@@ -1,0 +1,1 @@
+//! The work on a data directory, done on its own host.

@@ -1,0 +1,12 @@
+//! The spec: YAML as written -> [`Experiment`] and [`Inventory`]. All errors at once, each with file, line and column.
+
+mod experiment;
+mod inventory;
+mod value;
+
+pub use experiment::{
+    Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,
+    Metric, Order, Restore, Rounds, Schema, Snapshot, Sweep, System, Variant, Workload,
+};
+pub use inventory::{Connection, Host, Inventory};
+pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};
