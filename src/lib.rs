@@ -14,6 +14,11 @@
 //! | 1 | spec |
 //! | 0 | units, measurement |
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap fails its test")
+)]
+
 pub mod artifacts;
 pub mod driver;
 pub mod host;

@@ -83,7 +83,7 @@ pub enum Event {
     RoundStarted {
         /// The round.
         round: String,
-        /// Which attempt, from 1. Its files lie in `rounds/<round>` or, from 2 on, `rounds/<round>.<attempt>`.
+        /// Which attempt, from 1. Its files lie in `rounds/<round>` or, from 2 on, `rounds/<round>+<attempt>`.
         attempt: u32,
     },
     /// A step of a round began.

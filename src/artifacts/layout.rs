@@ -1,0 +1,91 @@
+//! Where things lie in a run's folder.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    folder: PathBuf,
+}
+
+/// The checksums of all other files, in the format of `sha256sum -c`.
+pub(super) const SUMS: &str = "SHA256SUMS";
+/// The event log.
+pub(super) const EVENTS: &str = "events.jsonl";
+
+impl Layout {
+    /// The layout of the run in `folder`.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// The run's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The manifest.
+    #[must_use]
+    pub fn manifest(&self) -> PathBuf {
+        self.folder.join("manifest.json")
+    }
+
+    /// The event log.
+    #[must_use]
+    pub fn events(&self) -> PathBuf {
+        self.folder.join(EVENTS)
+    }
+
+    /// The resolved experiment; revisions from 2 on come from resumes that accepted a changed spec.
+    #[must_use]
+    pub fn experiment(&self, revision: u32) -> PathBuf {
+        self.revised("experiment", "yaml", revision)
+    }
+
+    /// The resolved inventory.
+    #[must_use]
+    pub fn inventory(&self, revision: u32) -> PathBuf {
+        self.revised("inventory", "yaml", revision)
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self, revision: u32) -> PathBuf {
+        self.revised("plan", "json", revision)
+    }
+
+    /// What is kept of a deployment.
+    #[must_use]
+    pub fn deployment(&self, id: &str) -> PathBuf {
+        self.folder.join("deployments").join(id)
+    }
+
+    /// What is kept of one attempt at a round: `rounds/<id>`, from the second attempt on `rounds/<id>+<attempt>`.
+    #[must_use]
+    pub fn round(&self, id: &str, attempt: u32) -> PathBuf {
+        let rounds = self.folder.join("rounds");
+        if attempt <= 1 {
+            rounds.join(id)
+        } else {
+            rounds.join(format!("{id}+{attempt}"))
+        }
+    }
+
+    /// The checksums.
+    #[must_use]
+    pub fn sums(&self) -> PathBuf {
+        self.folder.join(SUMS)
+    }
+
+    fn revised(&self, stem: &str, extension: &str, revision: u32) -> PathBuf {
+        self.folder.join(if revision <= 1 {
+            format!("{stem}.{extension}")
+        } else {
+            format!("{stem}.{revision}.{extension}")
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Reads a run's folder, also of a run that goes on or crashed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::{
+    ArchiveError, Entry, FORMAT, Layout, Manifest, RoundResult, State, is_written, read_events,
+};
+use crate::measurement::LoadResult;
+use crate::plan::{Plan, Round};
+
+/// A run as its folder tells it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Where things lie.
+    pub layout: Layout,
+    /// What ran, where, with what.
+    pub manifest: Manifest,
+    /// The plan in force.
+    pub plan: Plan,
+    /// Every event so far.
+    pub events: Vec<Entry>,
+    /// The events replayed.
+    pub state: State,
+    /// The results that count, by round.
+    pub results: BTreeMap<String, RoundResult>,
+    /// Whether a process is carrying the run out now.
+    pub live: bool,
+}
+
+impl Run {
+    /// Reads the run in `folder`.
+    ///
+    /// # Errors
+    /// The folder is no run, has a newer format, or a file of it is damaged.
+    pub fn open(folder: &Path) -> Result<Self, ArchiveError> {
+        let layout = Layout::new(folder);
+        if !layout.manifest().is_file() {
+            return Err(ArchiveError::NoRun(folder.to_owned()));
+        }
+        let format: Format = read_json(&layout.manifest())?;
+        if format.format != FORMAT {
+            return Err(ArchiveError::Format {
+                path: layout.manifest(),
+                found: format.format,
+            });
+        }
+        let manifest: Manifest = read_json(&layout.manifest())?;
+        let live = is_written(&layout.events());
+        let events = read_events(&layout.events())?;
+        let state = State::replay(&events);
+        let plan: Plan = read_json(&layout.plan(state.revision))?;
+        let results = read_results(&layout, &plan, &state)?;
+        Ok(Self {
+            layout,
+            manifest,
+            plan,
+            events,
+            state,
+            results,
+            live,
+        })
+    }
+
+    /// The rounds of the plan in order, each with its result if it has one.
+    pub fn rounds(&self) -> impl Iterator<Item = (&Round, Option<&RoundResult>)> {
+        self.plan
+            .rounds
+            .iter()
+            .map(|r| (r, self.results.get(&r.id)))
+    }
+
+    /// The whole load result of a round, histograms and intervals included; `None` when it measured nothing.
+    ///
+    /// # Errors
+    /// A file is missing or damaged.
+    pub fn load_result(&self, result: &RoundResult) -> Result<Option<LoadResult>, ArchiveError> {
+        if result.measured.is_none() {
+            return Ok(None);
+        }
+        let folder = self.layout.round(&result.round, result.attempt);
+        let mut files = BTreeMap::new();
+        for name in ["load.json", "intervals.csv", "latency.hlog"] {
+            let path = folder.join(name);
+            files.insert(
+                name.to_owned(),
+                fs::read(&path).map_err(|e| ArchiveError::io("read", &path, e))?,
+            );
+        }
+        LoadResult::from_files(&files)
+            .map(Some)
+            .map_err(|(file, why)| ArchiveError::Damaged {
+                path: folder.join(file),
+                why,
+            })
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Format {
+    format: u32,
+}
+
+fn read_results(
+    layout: &Layout,
+    plan: &Plan,
+    state: &State,
+) -> Result<BTreeMap<String, RoundResult>, ArchiveError> {
+    let mut results = BTreeMap::new();
+    for round in &plan.rounds {
+        let Some((attempt, ..)) = state.rounds.get(&round.id).and_then(|r| r.outcome.as_ref())
+        else {
+            continue;
+        };
+        let path = layout.round(&round.id, *attempt).join("result.json");
+        // A skipped round has no files.
+        if path.is_file() {
+            results.insert(round.id.clone(), read_json(&path)?);
+        }
+    }
+    Ok(results)
+}
+
+/// The folders of all runs below `artifacts`, oldest first within each experiment.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn list_runs(artifacts: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut found = Vec::new();
+    for experiment in folders(artifacts)? {
+        found.extend(
+            folders(&experiment)?
+                .into_iter()
+                .filter(|f| f.join("manifest.json").is_file()),
+        );
+    }
+    Ok(found)
+}
+
+fn folders(of: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let io = |e| ArchiveError::io("read", of, e);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(of).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !hidden && entry.file_type().map_err(io)?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
+    let bytes = fs::read(path).map_err(|e| ArchiveError::io("read", path, e))?;
+    serde_json::from_slice(&bytes).map_err(|source| ArchiveError::Json {
+        path: path.to_owned(),
+        line: source.line(),
+        source,
+    })
+}

@@ -1,0 +1,267 @@
+//! The state of a run: its event log replayed. Resume, progress and reports read the same log.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, Event, Status};
+
+/// What a run has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The revision of the spec in force, from 1.
+    pub revision: u32,
+    /// Deployments that are ready for rounds.
+    pub ready: BTreeMap<String, Ready>,
+    /// Deployments that could not be prepared, and why; forgotten when the run is taken up again.
+    pub unready: BTreeMap<String, String>,
+    /// Rounds by id.
+    pub rounds: BTreeMap<String, RoundState>,
+    /// What is going on now.
+    pub current: Option<Current>,
+    /// Seconds spent up to the last event, over all resumes.
+    pub spent_s: f64,
+    /// How the run ended; `None` while it goes on, or after a crash.
+    pub end: Option<End>,
+    /// The estimate of the whole run that its first start made, s.
+    pub estimated_s: f64,
+    /// The process that carries, or carried, it out.
+    pub pid: Option<u32>,
+}
+
+/// A deployment that is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The fingerprint of what it was prepared from.
+    pub fingerprint: String,
+    /// The method of its snapshot.
+    pub snapshot_method: String,
+    /// Bytes of its data.
+    pub bytes: u64,
+}
+
+/// What is known of a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoundState {
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Attempts that ended as failed.
+    pub failures: u32,
+    /// The outcome that counts, once there is one: attempt, status, reason.
+    pub outcome: Option<(u32, Status, Option<String>)>,
+}
+
+/// What is going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// The deployment that is prepared or the round that runs.
+    pub what: String,
+    /// The step.
+    pub step: String,
+    /// Since when.
+    pub since: jiff::Timestamp,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every round is done.
+    Finished,
+    /// It stopped before its end.
+    Stopped(String),
+}
+
+impl State {
+    /// Replays a log.
+    #[must_use]
+    pub fn replay(entries: &[Entry]) -> Self {
+        let mut state = Self {
+            revision: 1,
+            ..Self::default()
+        };
+        let mut before: Option<jiff::Timestamp> = None;
+        for entry in entries {
+            let started = matches!(entry.event, Event::RunStarted { .. });
+            // The time between a stop and a resume is not spent.
+            if let (Some(before), false) = (before, started) {
+                state.spent_s += entry.at.duration_since(before).as_secs_f64();
+            }
+            before = Some(entry.at);
+            state.apply(entry);
+        }
+        state
+    }
+
+    /// Whether a round needs no further attempt.
+    #[must_use]
+    pub fn is_done(&self, round: &str) -> bool {
+        self.rounds.get(round).is_some_and(|r| r.outcome.is_some())
+    }
+
+    fn apply(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::RunStarted {
+                pid,
+                estimated_s,
+                resumed,
+                ..
+            } => self.start(*pid, *estimated_s, *resumed),
+            Event::SpecChanged { revision, .. } => self.revision = *revision,
+            Event::PrepareStarted {
+                deployment, name, ..
+            } => self.enter(deployment, name, entry.at),
+            Event::DeploymentReady {
+                deployment,
+                fingerprint,
+                snapshot_method,
+                bytes,
+            } => {
+                let ready = Ready {
+                    fingerprint: fingerprint.clone(),
+                    snapshot_method: snapshot_method.clone(),
+                    bytes: *bytes,
+                };
+                self.ready.insert(deployment.clone(), ready);
+            }
+            Event::DeploymentFailed { deployment, reason } => {
+                self.ready.remove(deployment);
+                self.unready.insert(deployment.clone(), reason.clone());
+            }
+            Event::RoundStarted { round, attempt } => {
+                self.rounds.entry(round.clone()).or_default().attempts = *attempt;
+                self.enter(round, "begin", entry.at);
+            }
+            Event::StepStarted { round, name } => self.enter(round, name, entry.at),
+            Event::RoundFinished {
+                round,
+                attempt,
+                status,
+                retry,
+                reason,
+            } => {
+                self.current = None;
+                let known = self.rounds.entry(round.clone()).or_default();
+                known.failures += u32::from(*status == Status::Failed);
+                if !retry {
+                    known.outcome = Some((*attempt, *status, reason.clone()));
+                }
+            }
+            Event::RunStopped { reason } => self.finish(End::Stopped(reason.clone())),
+            Event::RunFinished { .. } => self.finish(End::Finished),
+            Event::PrepareFinished { .. } | Event::StepFinished { .. } | Event::Stopping { .. } => {
+            }
+        }
+    }
+
+    fn start(&mut self, pid: u32, estimated_s: f64, resumed: bool) {
+        self.pid = Some(pid);
+        self.end = None;
+        self.current = None;
+        self.unready.clear();
+        // Skipped rounds get their chance again; failed ones are results and stay.
+        self.rounds
+            .values_mut()
+            .filter(|r| matches!(r.outcome, Some((_, Status::Skipped, _))))
+            .for_each(|r| r.outcome = None);
+        if !resumed {
+            self.estimated_s = estimated_s;
+        }
+    }
+
+    fn enter(&mut self, what: &str, step: &str, since: jiff::Timestamp) {
+        self.current = Some(Current {
+            what: what.to_owned(),
+            step: step.to_owned(),
+            since,
+        });
+    }
+
+    fn finish(&mut self, end: End) {
+        self.current = None;
+        self.end = Some(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64, event: Event) -> Entry {
+        Entry {
+            at: jiff::Timestamp::from_second(second).unwrap(),
+            event,
+        }
+    }
+
+    fn started(resumed: bool) -> Event {
+        Event::RunStarted {
+            pid: 1,
+            version: "0".into(),
+            estimated_s: 10.0,
+            resumed,
+        }
+    }
+
+    fn finished(round: &str, attempt: u32, status: Status, retry: bool) -> Event {
+        Event::RoundFinished {
+            round: round.into(),
+            attempt,
+            status,
+            retry,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn the_time_between_a_stop_and_a_resume_is_not_spent() {
+        let log = [
+            at(0, started(false)),
+            at(
+                5,
+                Event::RunStopped {
+                    reason: "interrupted".into(),
+                },
+            ),
+            at(1000, started(true)),
+            at(1007, Event::Stopping { now: false }),
+        ];
+        assert!((State::replay(&log).spent_s - 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_round_that_will_be_retried_is_not_done() {
+        let mut log = vec![
+            at(
+                0,
+                Event::RoundStarted {
+                    round: "a".into(),
+                    attempt: 1,
+                },
+            ),
+            at(1, finished("a", 1, Status::Failed, true)),
+        ];
+        assert!(!State::replay(&log).is_done("a"));
+        log.push(at(
+            2,
+            Event::RoundStarted {
+                round: "a".into(),
+                attempt: 2,
+            },
+        ));
+        log.push(at(3, finished("a", 2, Status::Ok, false)));
+        let state = State::replay(&log);
+        assert_eq!(state.rounds["a"].outcome, Some((2, Status::Ok, None)));
+        assert_eq!(state.rounds["a"].failures, 1);
+    }
+
+    #[test]
+    fn skipped_rounds_get_their_chance_on_resume_and_failed_ones_stay() {
+        let log = [
+            at(0, started(false)),
+            at(1, finished("a", 1, Status::Skipped, false)),
+            at(2, finished("b", 1, Status::Failed, false)),
+            at(3, started(true)),
+        ];
+        let state = State::replay(&log);
+        assert!(!state.is_done("a"));
+        assert!(state.is_done("b"));
+    }
+}
