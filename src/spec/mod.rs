@@ -3,6 +3,7 @@
 mod experiment;
 mod inventory;
 mod value;
+mod workload;
 
 pub use experiment::{
     Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,
