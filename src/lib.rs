@@ -20,6 +20,7 @@
 )]
 
 pub mod artifacts;
+pub mod database;
 pub mod driver;
 pub mod host;
 pub mod measurement;

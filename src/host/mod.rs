@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use agent::{AgentError, Reply, call};
+pub use agent::{AgentError, Reply, ask, call};
 pub use facts::{Facts, FileSystem};
 use tokio_util::sync::CancellationToken;
 

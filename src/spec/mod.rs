@@ -11,3 +11,14 @@ pub use experiment::{
 };
 pub use inventory::{Connection, Host, Inventory};
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};
+
+/// Something wrong with a spec, at a path such as `variants.wal.config.sqlite.journal_mode`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub path: String,
+    /// What.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
