@@ -3,6 +3,12 @@
 
 mod agent;
 mod facts;
+mod fake;
+mod lease;
+mod local;
+mod orphan;
+mod process;
+mod tree;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -11,6 +17,9 @@ use std::time::Duration;
 
 pub use agent::{AgentError, Reply, ask, call};
 pub use facts::{Facts, FileSystem};
+pub use fake::{Call, FakeHost, Fault, Files};
+pub use local::LocalHost;
+pub use orphan::exit_when_orphaned;
 use tokio_util::sync::CancellationToken;
 
 /// A boxed future, so that the traits of the adapters can be used as objects.
