@@ -25,6 +25,7 @@ pub mod driver;
 pub mod host;
 pub mod measurement;
 pub mod plan;
+// pub mod runner;
 pub mod snapshot;
 pub mod spec;
 pub mod units;

@@ -120,11 +120,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A request to stop was seen.
-    Stopping {
-        /// Whether the step in progress is killed.
-        now: bool,
-    },
     /// The run stopped before its end; `assay resume` goes on.
     RunStopped {
         /// Why.

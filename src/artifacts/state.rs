@@ -25,6 +25,10 @@ pub struct State {
     pub estimated_s: f64,
     /// The process that carries, or carried, it out.
     pub pid: Option<u32>,
+    /// How often each deployment's preparation began.
+    pub preparations: BTreeMap<String, u32>,
+    /// When the last event happened.
+    pub last: Option<jiff::Timestamp>,
 }
 
 /// A deployment that is ready.
@@ -77,17 +81,19 @@ impl State {
             revision: 1,
             ..Self::default()
         };
-        let mut before: Option<jiff::Timestamp> = None;
-        for entry in entries {
-            let started = matches!(entry.event, Event::RunStarted { .. });
-            // The time between a stop and a resume is not spent.
-            if let (Some(before), false) = (before, started) {
-                state.spent_s += entry.at.duration_since(before).as_secs_f64();
-            }
-            before = Some(entry.at);
-            state.apply(entry);
-        }
+        entries.iter().for_each(|entry| state.take(entry));
         state
+    }
+
+    /// Takes the next event in.
+    pub fn take(&mut self, entry: &Entry) {
+        // The time between a stop and a resume is not spent.
+        if let (Some(before), false) = (self.last, matches!(entry.event, Event::RunStarted { .. }))
+        {
+            self.spent_s += entry.at.duration_since(before).as_secs_f64();
+        }
+        self.last = Some(entry.at);
+        self.apply(entry);
     }
 
     /// Whether a round needs no further attempt.
@@ -221,7 +227,7 @@ mod tests {
                 },
             ),
             at(1000, started(true)),
-            at(1007, Event::Stopping { now: false }),
+            at(1007, finished("a", 1, Status::Ok, false)),
         ];
         assert!((State::replay(&log).spent_s - 12.0).abs() < 1e-9);
     }

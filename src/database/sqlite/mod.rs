@@ -66,14 +66,7 @@ impl Database for Sqlite {
         host: &'a dyn Host,
         step: Step<'a>,
     ) -> Pending<'a, Result<Effective, AgentError>> {
-        Box::pin(call(
-            host,
-            "sqlite-start",
-            &self.file,
-            step.limit,
-            step.stop,
-            ignore(),
-        ))
+        Box::pin(ask(host, "sqlite-start", &self.file, step.limit, step.stop))
     }
 
     fn stop<'a>(
@@ -81,14 +74,7 @@ impl Database for Sqlite {
         host: &'a dyn Host,
         step: Step<'a>,
     ) -> Pending<'a, Result<(), AgentError>> {
-        Box::pin(call(
-            host,
-            "sqlite-stop",
-            &self.file,
-            step.limit,
-            step.stop,
-            ignore(),
-        ))
+        Box::pin(ask(host, "sqlite-stop", &self.file, step.limit, step.stop))
     }
 
     fn target(&self) -> Target {

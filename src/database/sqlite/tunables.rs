@@ -5,7 +5,6 @@
 pub(super) struct Tunable {
     pub(super) name: &'static str,
     pub(super) values: Values,
-    pub(super) scope: Scope,
 }
 
 /// What a pragma may be set to.
@@ -19,97 +18,69 @@ pub(super) enum Values {
     PowerOfTwo(i64, i64),
 }
 
-/// Where a pragma's value lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// In the file, and only before its first table.
-    Creation,
-    /// In each connection, or in the file where setting it again does no harm.
-    Connection,
-}
-
 const ON_OFF: Values = Values::Word(&["off", "on"]);
 
-/// All tunables, in the order in which they are set: those of the file first.
+/// All tunables, in the order in which they are set: those that only an empty file takes first.
 pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "page_size",
         values: Values::PowerOfTwo(512, 65_536),
-        scope: Scope::Creation,
     },
     Tunable {
         name: "auto_vacuum",
         values: Values::Word(&["none", "full", "incremental"]),
-        scope: Scope::Creation,
     },
     Tunable {
         name: "busy_timeout",
         values: Values::Whole(0, 3_600_000),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "locking_mode",
         values: Values::Word(&["normal", "exclusive"]),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "journal_mode",
         values: Values::Word(&["delete", "truncate", "persist", "memory", "wal", "off"]),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "synchronous",
         values: Values::Word(&["off", "normal", "full", "extra"]),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "cache_size",
         values: Values::Whole(-2_000_000_000, 2_000_000_000),
-        scope: Scope::Connection,
-    },
-    Tunable {
-        values: Values::Whole(0, 2_000_000_000),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "mmap_size",
         values: Values::Whole(0, 2_147_418_112),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "temp_store",
         values: Values::Word(&["default", "file", "memory"]),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "wal_autocheckpoint",
         values: Values::Whole(0, 2_000_000_000),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "journal_size_limit",
         values: Values::Whole(-1, i64::MAX),
-        scope: Scope::Connection,
     },
     Tunable {
         name: "secure_delete",
         values: ON_OFF,
-        scope: Scope::Connection,
     },
     Tunable {
         name: "automatic_index",
         values: ON_OFF,
-        scope: Scope::Connection,
     },
     Tunable {
         name: "cell_size_check",
         values: ON_OFF,
-        scope: Scope::Connection,
     },
     Tunable {
         name: "threads",
         values: Values::Whole(0, 8),
-        scope: Scope::Connection,
     },
 ];
 

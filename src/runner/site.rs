@@ -1,0 +1,62 @@
+//! Where a deployment lies: its hosts, its folders there, its database and the driver that loads it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Context;
+use crate::database::{self, Database};
+use crate::driver::{LoadDriver, Native};
+use crate::host::Host;
+use crate::plan::Deployment;
+use crate::snapshot::Marker;
+use crate::spec::Driver;
+
+/// A deployment on its hosts.
+pub(super) struct Site {
+    /// The deployment.
+    pub(super) id: String,
+    /// The host of its data.
+    pub(super) host: Arc<dyn Host>,
+    /// The host of its driver.
+    pub(super) client: Arc<dyn Host>,
+    /// Its data.
+    pub(super) data: PathBuf,
+    /// The copy that rounds begin with.
+    pub(super) snapshot: PathBuf,
+    /// Where its driver leaves results.
+    pub(super) output: PathBuf,
+    /// What marks its folders as its own.
+    pub(super) marker: Marker,
+    /// How it is started and stopped.
+    pub(super) database: Box<dyn Database>,
+}
+
+impl Site {
+    /// The site of `deployment`, whose hosts are known to be there.
+    pub(super) fn of(context: &Context<'_>, deployment: &Deployment) -> Self {
+        let host_of = |name: &str| Arc::clone(context.hosts.get(name).expect("every host of the plan is held"));
+        let first = deployment.topology.values().flatten().next().expect("a deployment has a host");
+        let host = host_of(first);
+        let client = host_of(deployment.clients.first().expect("a deployment has a client"));
+        let base = host.directory().join(&context.plan.experiment).join(&deployment.id);
+        let data = base.join("data");
+        let database = database::of(deployment, &data, context.reveal);
+        Self {
+            id: deployment.id.clone(),
+            host: Arc::clone(context.hosts.get(database.host()).unwrap_or(&host)),
+            client,
+            snapshot: base.join("snapshot"),
+            output: base.join("out"),
+            data,
+            marker: Marker { experiment: context.plan.experiment.clone(), deployment: deployment.id.clone() },
+            database,
+        }
+    }
+}
+
+/// The load tool of a workload or dataset.
+pub(super) fn driver(driver: Driver) -> &'static dyn LoadDriver {
+    match driver {
+        Driver::Native => &Native,
+    }
+}
