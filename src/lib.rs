@@ -22,6 +22,7 @@
 pub mod artifacts;
 pub mod driver;
 pub mod host;
+pub mod load;
 pub mod measurement;
 pub mod plan;
 pub mod snapshot;
