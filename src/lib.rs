@@ -23,6 +23,7 @@ pub mod artifacts;
 pub mod database;
 pub mod driver;
 pub mod host;
+pub mod load;
 pub mod measurement;
 pub mod plan;
 // pub mod runner;
