@@ -31,27 +31,47 @@ fn sources() -> Vec<PathBuf> {
         }
     }
     let mut found = Vec::new();
-    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    walk(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
     found
 }
 
 /// The top-level module that a source file belongs to.
 fn module(path: &Path) -> String {
-    let inner = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
-    let first = inner.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+    let inner = path
+        .strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+        .unwrap();
+    let first = inner
+        .components()
+        .next()
+        .unwrap()
+        .as_os_str()
+        .to_string_lossy()
+        .into_owned();
     first.trim_end_matches(".rs").to_owned()
 }
 
 /// The top-level modules that a source text names after `crate::`, also in `use crate::{a, b::c}`.
 fn named(text: &str) -> BTreeSet<String> {
-    let code: String = text.lines().filter(|l| !l.trim_start().starts_with("//")).map(|l| format!("{l}\n")).collect();
+    let code: String = text
+        .lines()
+        .filter(|l| !l.trim_start().starts_with("//"))
+        .map(|l| format!("{l}\n"))
+        .collect();
     let mut found = BTreeSet::new();
     for after in code.split("crate::").skip(1) {
         let names: Vec<&str> = match after.strip_prefix('{') {
             Some(list) => top_level(list),
             None => vec![after],
         };
-        let word = |name: &str| name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        let word = |name: &str| {
+            name.trim()
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect::<String>()
+        };
         found.extend(names.into_iter().map(word).filter(|w| !w.is_empty()));
     }
     found
@@ -85,7 +105,10 @@ fn every_module_stands_in_a_row() {
         .map(|path| module(path))
         .filter(|m| !matches!(m.as_str(), "lib" | "main") && row(m).is_none())
         .collect();
-    assert!(unplaced.is_empty(), "these modules stand in no row: {unplaced:?}");
+    assert!(
+        unplaced.is_empty(),
+        "these modules stand in no row: {unplaced:?}"
+    );
 }
 
 #[test]
@@ -106,7 +129,10 @@ fn a_module_uses_only_rows_below_its_own() {
 #[test]
 fn only_the_command_line_reads_the_environment_or_exits() {
     let mut wrong = Vec::new();
-    for path in sources().into_iter().filter(|p| !matches!(module(p).as_str(), "cli" | "main")) {
+    for path in sources()
+        .into_iter()
+        .filter(|p| !matches!(module(p).as_str(), "cli" | "main"))
+    {
         let text = fs::read_to_string(&path).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap();
         for forbidden in ["env::var", "env::args", "env::current_dir"] {
@@ -121,5 +147,8 @@ fn only_the_command_line_reads_the_environment_or_exits() {
 #[test]
 fn the_reading_of_imports_sees_what_it_should() {
     let text = "use crate::spec::{Name, Kind};\nuse crate::{host::Host, plan};\n// crate::cli\nlet x = crate::report::rows();";
-    assert_eq!(named(text).into_iter().collect::<Vec<_>>(), ["host", "plan", "report", "spec"]);
+    assert_eq!(
+        named(text).into_iter().collect::<Vec<_>>(),
+        ["host", "plan", "report", "spec"]
+    );
 }

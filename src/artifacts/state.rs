@@ -152,8 +152,7 @@ impl State {
             }
             Event::RunStopped { reason } => self.finish(End::Stopped(reason.clone())),
             Event::RunFinished { .. } => self.finish(End::Finished),
-            Event::PrepareFinished { .. } | Event::StepFinished { .. } | Event::Stopping { .. } => {
-            }
+            Event::PrepareFinished { .. } | Event::StepFinished { .. } => {}
         }
     }
 

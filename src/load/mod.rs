@@ -10,7 +10,7 @@ mod random;
 mod workload;
 mod ycsb;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::backend::{Backend, Null, Sqlite};
 pub use self::backend::{ErrorKind, Failure};
 use self::engine::Settings;
+use crate::measurement::LoadResult;
 use crate::plan::{Job, LoadRun, Progress, Target, Work};
 use crate::spec::{Dataset, Schema};
 
@@ -124,6 +125,25 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(Progress)) -> Result<Done, LoadEr
     }
 }
 
+/// Removes the result files that a run left in `output`, and the folder if nothing else is in it.
+///
+/// # Errors
+/// A file cannot be removed. That it is not there is no error.
+pub fn discard(output: &Path) -> Result<(), LoadError> {
+    let missing_is_fine = |path: &Path, done: std::io::Result<()>| match done {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(LoadError::Output {
+            path: path.to_owned(),
+            source,
+        }),
+        _ => Ok(()),
+    };
+    for name in LoadResult::FILES {
+        let path = output.join(name);
+        missing_is_fine(&path, std::fs::remove_file(&path))?;
+    }
+    missing_is_fine(output, std::fs::remove_dir(output))
+}
+
 fn load(
     dataset: &Dataset,
     backend: &dyn Backend,
@@ -157,6 +177,10 @@ fn measure(
     {
         return Err(LoadError::Job(format!("{rate} is no rate")));
     }
+    std::fs::create_dir_all(&run.output).map_err(|source| LoadError::Output {
+        path: run.output.clone(),
+        source,
+    })?;
     // This connection is gone before the threads come: it must hold no lock that they want.
     let workload = {
         let mut connection = backend.connect().map_err(LoadError::connect)?;
