@@ -71,6 +71,8 @@ pub enum Event {
         snapshot_method: String,
         /// Bytes of its data.
         bytes: u64,
+        /// The sha256 of its snapshot's manifest.
+        snapshot: String,
     },
     /// A deployment cannot be prepared; its rounds are skipped.
     DeploymentFailed {

@@ -40,6 +40,8 @@ pub struct Ready {
     pub snapshot_method: String,
     /// Bytes of its data.
     pub bytes: u64,
+    /// The sha256 of its snapshot's manifest.
+    pub snapshot: String,
 }
 
 /// What is known of a round.
@@ -119,11 +121,13 @@ impl State {
                 fingerprint,
                 snapshot_method,
                 bytes,
+                snapshot,
             } => {
                 let ready = Ready {
                     fingerprint: fingerprint.clone(),
                     snapshot_method: snapshot_method.clone(),
                     bytes: *bytes,
+                    snapshot: snapshot.clone(),
                 };
                 self.ready.insert(deployment.clone(), ready);
             }

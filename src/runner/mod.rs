@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Status};
 use crate::host::{AgentError, Host, HostError, Lease};
+use crate::snapshot::ChoiceError;
 use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
 use crate::spec::OnFailure;
 
@@ -86,6 +87,8 @@ enum StepError {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
     Driver(#[from] crate::driver::DriverError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -96,10 +99,12 @@ enum StepError {
 impl StepError {
     /// Whether it was stopped on request, which is no failure.
     fn is_stop(&self) -> bool {
-        matches!(
-            self,
-            Self::Agent(AgentError::Host(HostError::Stopped { .. })) | Self::Host(HostError::Stopped { .. })
-        )
+        let host = match self {
+            Self::Agent(AgentError::Host(host)) | Self::Host(host) => host,
+            Self::Choice(ChoiceError::Probe { source: AgentError::Host(host), .. }) => host,
+            _ => return false,
+        };
+        matches!(host, HostError::Stopped { .. })
     }
 
     /// The message with its causes.

@@ -6,19 +6,20 @@ use std::path::Path;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::site::{Site, driver};
+use super::site::{Site, attention, driver};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, write_new};
 use crate::database;
 use crate::host::{ask, call};
 use crate::plan::{Action, Deployment, Progress, Step};
-use crate::snapshot;
+use crate::snapshot::Place;
 
 /// What the preparation of a deployment came to.
 #[derive(Default)]
 struct Prepared {
     method: String,
     bytes: u64,
+    snapshot: String,
 }
 
 impl Runner<'_> {
@@ -46,6 +47,7 @@ impl Runner<'_> {
             fingerprint: deployment.fingerprint.clone(),
             snapshot_method: prepared.method,
             bytes: prepared.bytes,
+            snapshot: prepared.snapshot,
         })?;
         Ok(true)
     }
@@ -53,16 +55,13 @@ impl Runner<'_> {
     /// Whether an earlier start of this run prepared the deployment from the same spec and its snapshot is still there:
     /// another run of the experiment may have replaced it since.
     async fn is_ready(&self, site: &Site, deployment: &Deployment) -> bool {
-        let known = self.state.ready.get(&deployment.id);
-        if known.is_none_or(|r| r.fingerprint != deployment.fingerprint) {
+        let Some(known) = self.state.ready.get(&deployment.id) else { return false };
+        if known.fingerprint != deployment.fingerprint {
             return false;
         }
         let limit = deployment.prepare.first().expect("preparation begins with a step").limit.0;
-        let stop = self.context.control.soon();
-        let found: Result<Option<String>, _> =
-            ask(&*site.host, "snapshot-content", &json!({"snapshot": site.snapshot, "marker": site.marker}), limit, stop)
-                .await;
-        matches!(found, Ok(Some(content)) if content == deployment.fingerprint)
+        let found = site.digest(limit, self.context.control.soon()).await;
+        matches!(found, Ok(Some(digest)) if digest == known.snapshot)
     }
 
     async fn prepare_step(
@@ -103,8 +102,8 @@ impl Runner<'_> {
         let bounds = database::Step { limit: step.limit.0, stop };
         match &step.action {
             Action::Deploy => {
-                let request = json!({"data": site.data, "marker": site.marker});
-                let () = ask(&*site.host, "deploy", &request, step.limit.0, stop).await?;
+                let place = Place { directory: site.data.clone(), marker: site.marker.clone() };
+                let () = ask(&*site.host, "deploy", &place, step.limit.0, stop).await?;
                 Ok(None)
             }
             Action::Start => {
@@ -124,11 +123,14 @@ impl Runner<'_> {
                 Ok(None)
             }
             Action::Snapshot => {
-                let method = snapshot::choose(&*site.host, context.plan.snapshot, &site.data, bounds.limit, stop).await?;
-                let taken = method.take(&*site.host, &site.order(), bounds.limit, stop).await?;
-                prepared.method = method.name().to_owned();
-                prepared.bytes = taken.bytes;
-                Ok(Some(json!(taken)))
+                let choice = site.choose(context.plan.snapshot, step.limit.0, stop).await?;
+                let mut unseen = |_| {};
+                let attention = attention(step.limit.0, stop, &mut unseen);
+                let done = choice.method.take(&*site.host, &site.order(), attention).await?;
+                prepared.method = choice.method.name().to_owned();
+                prepared.bytes = done.bytes;
+                prepared.snapshot = site.digest(step.limit.0, stop).await?.unwrap_or_default();
+                Ok(Some(json!({"method": prepared.method, "why": choice.why, "done": done, "manifest_sha256": prepared.snapshot})))
             }
             Action::Restore | Action::Measure(_) | Action::Collect => unreachable!("a step of rounds only"),
         }

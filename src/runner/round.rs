@@ -6,14 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::site::{Site, driver};
+use super::site::{Site, attention, driver};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
 use crate::database;
 use crate::host::{ask, call};
 use crate::measurement::LoadResult;
 use crate::plan::{Action, Deployment, Measure, Progress, Round, Step};
-use crate::snapshot;
 use crate::spec::{Driver, OnFailure, Restore};
 use crate::units;
 
@@ -146,8 +145,9 @@ impl Runner<'_> {
         };
         match &step.action {
             Action::Restore => {
-                let method = snapshot::choose(&*site.host, context.plan.snapshot, &site.data, limit, now).await?;
-                method.restore(&*site.host, &site.order(), limit, now).await?;
+                let choice = site.choose(context.plan.snapshot, limit, now).await?;
+                let mut unseen = |_| {};
+                choice.method.restore(&*site.host, &site.order(), attention(limit, now, &mut unseen)).await?;
                 self.stale.remove(&site.id);
                 Ok(())
             }

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use crate::database::{self, Database};
 use crate::driver::{LoadDriver, Native};
-use crate::host::Host;
+use crate::host::{AgentError, Host, ask};
 use crate::plan::Deployment;
-use crate::snapshot::Marker;
-use crate::spec::Driver;
+use crate::snapshot::{self, Attention, Choice, ChoiceError, Marker, Order, Place, Progress};
+use crate::spec::{Driver, Method};
 
 /// A deployment on its hosts.
 pub(super) struct Site {
@@ -52,6 +55,39 @@ impl Site {
             database,
         }
     }
+}
+
+impl Site {
+    /// Its data and snapshot.
+    pub(super) fn order(&self) -> Order {
+        Order { data: self.data.clone(), snapshot: self.snapshot.clone(), marker: self.marker.clone() }
+    }
+
+    /// How its snapshot is taken and put back.
+    pub(super) async fn choose(
+        &self,
+        wanted: Method,
+        limit: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Choice, ChoiceError> {
+        let mut unseen = |_| {};
+        snapshot::choose(&*self.host, wanted, &self.data, attention(limit, stop, &mut unseen)).await
+    }
+
+    /// The sha256 of its snapshot's manifest; `None` when there is no snapshot.
+    pub(super) async fn digest(&self, limit: Duration, stop: &CancellationToken) -> Result<Option<String>, AgentError> {
+        let place = Place { directory: self.snapshot.clone(), marker: self.marker.clone() };
+        ask(&*self.host, "snapshot-digest", &place, limit, stop).await
+    }
+}
+
+/// The bounds of a snapshot method's work.
+pub(super) fn attention<'a>(
+    limit: Duration,
+    stop: &CancellationToken,
+    progress: &'a mut (dyn FnMut(Progress) + Send),
+) -> Attention<'a> {
+    Attention { limit, stop: stop.clone(), progress }
 }
 
 /// The load tool of a workload or dataset.

@@ -1,6 +1,8 @@
 //! The tests of parts together, in one binary.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod cli;
 mod fake_host;
 mod host;
 mod load;
+mod runner;
