@@ -19,17 +19,20 @@ pub struct Experiment {
     pub description: Option<String>,
     /// the inventory file, relative to this file; without it the only host is `local`, this machine
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "assay-path"))]
     pub inventory: Option<String>,
     /// values for `${name}` in the strings of this file
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(with = "IndexMap<Name, Scalar>")]
     pub vars: IndexMap<Name, String>,
     /// the seed of every random order and key; without it, it follows from the experiment's content
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 18_446_744_073_709_551_615_u64))]
     pub seed: Option<u64>,
     /// the system under test and where it runs
     pub cluster: Cluster,
     /// the things compared, by name
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub variants: IndexMap<Name, Variant>,
     /// the hosts or groups that run the driver; without it, the hosts of the cluster
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +61,7 @@ pub struct Cluster {
     /// the database system
     pub system: System,
     /// role -> hosts or groups of the inventory
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub topology: IndexMap<Name, Vec<Name>>,
     /// tunables of all variants, by component
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -82,6 +85,7 @@ pub enum System {
 pub struct Variant {
     /// the version that the system must report, as text
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = ["string", "number"], "format" = "assay-version"))]
     pub version: Option<String>,
     /// tunables by component; they override those of the cluster
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -237,6 +241,58 @@ pub enum Kind {
     OltpInsert,
     /// one delete
     OltpDelete,
+}
+
+impl Workload {
+    /// What it is called in results: its name, or the workload itself.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        match &self.name {
+            Some(name) => name.as_str(),
+            None => self.workload.word(),
+        }
+    }
+}
+
+impl Kind {
+    /// The word that it is written as.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::YcsbA => "ycsb_a",
+            Self::YcsbB => "ycsb_b",
+            Self::YcsbC => "ycsb_c",
+            Self::YcsbD => "ycsb_d",
+            Self::YcsbE => "ycsb_e",
+            Self::YcsbF => "ycsb_f",
+            Self::OltpPointSelect => "oltp_point_select",
+            Self::OltpReadOnly => "oltp_read_only",
+            Self::OltpReadWrite => "oltp_read_write",
+            Self::OltpWriteOnly => "oltp_write_only",
+            Self::OltpUpdateIndex => "oltp_update_index",
+            Self::OltpUpdateNonIndex => "oltp_update_non_index",
+            Self::OltpInsert => "oltp_insert",
+            Self::OltpDelete => "oltp_delete",
+        }
+    }
+
+    /// The schema of the tables that it works on.
+    #[must_use]
+    pub fn schema(self) -> Schema {
+        match self {
+            Self::YcsbA | Self::YcsbB | Self::YcsbC | Self::YcsbD | Self::YcsbE | Self::YcsbF => {
+                Schema::Ycsb
+            }
+            Self::OltpPointSelect
+            | Self::OltpReadOnly
+            | Self::OltpReadWrite
+            | Self::OltpWriteOnly
+            | Self::OltpUpdateIndex
+            | Self::OltpUpdateNonIndex
+            | Self::OltpInsert
+            | Self::OltpDelete => Schema::Sysbench,
+        }
+    }
 }
 
 /// How keys are drawn.
