@@ -24,6 +24,8 @@ pub mod driver;
 pub mod host;
 pub mod measurement;
 pub mod plan;
+pub mod report;
 pub mod snapshot;
 pub mod spec;
+pub mod statistics;
 pub mod units;

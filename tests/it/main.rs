@@ -1,0 +1,6 @@
+//! All integration tests, in one binary.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod report;
