@@ -26,7 +26,12 @@ pub mod host;
 pub mod load;
 pub mod measurement;
 pub mod plan;
+<<<<<<< HEAD
 // pub mod runner;
+=======
+pub mod report;
+>>>>>>> report
 pub mod snapshot;
 pub mod spec;
+pub mod statistics;
 pub mod units;
