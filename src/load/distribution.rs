@@ -160,3 +160,6 @@ fn special(rng: &mut Rng, last: u64) -> u64 {
     };
     (1 + offset as u64).min(last)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,13 @@
 mod backend;
 mod distribution;
 mod engine;
+#[cfg(test)]
+mod goodness;
 mod loading;
 mod oltp;
 mod random;
+#[cfg(test)]
+mod testing;
 mod workload;
 mod ycsb;
 

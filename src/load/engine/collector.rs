@@ -135,3 +135,93 @@ fn result(name: &str, tally: Tally) -> OperationResult {
         errors,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::load::backend::ErrorKind;
+
+    const OPERATIONS: &[&str] = &["read", "update"];
+
+    fn tally(latencies: &[u64], failed: u64) -> Tally {
+        let mut tally = Tally::default();
+        latencies.iter().for_each(|us| tally.latency.record_us(*us));
+        if failed > 0 {
+            let errors = (failed, "database is locked".into());
+            tally.errors.insert(ErrorKind::Busy, errors);
+        }
+        tally
+    }
+
+    fn seconds(from: usize, to: usize, read: &[u64], update: &[u64], failed: u64) -> Seconds {
+        let tallies = vec![tally(read, 0), tally(update, failed)];
+        Seconds { from, to, tallies }
+    }
+
+    /// A warm-up of one second and a window of three, measured by two threads. The second thread was stuck.
+    fn result() -> LoadResult {
+        let schedule = Schedule::new(Duration::from_secs(1), Duration::from_secs(3));
+        let mut collector = Collector::new(&schedule, OPERATIONS, 2);
+        collector.add(seconds(0, 1, &[900], &[], 5));
+        collector.add(seconds(1, 2, &[10, 20], &[30], 0));
+        collector.add(seconds(2, 4, &[10], &[], 0));
+        assert_eq!(
+            collector.next, 0,
+            "no second is closed before all threads are past it"
+        );
+        collector.add(seconds(0, 3, &[900], &[], 0));
+        assert_eq!((collector.next, collector.open.len()), (3, 0));
+        collector.add(seconds(3, 4, &[], &[2_000_000], 2));
+        collector.finish()
+    }
+
+    #[test]
+    fn the_window_is_the_exact_sum_of_the_threads_without_the_warmup() {
+        let result = result();
+        let [read, update] = &result.operations[..] else {
+            panic!()
+        };
+        assert_eq!(read.latency, tally(&[10, 10, 20], 0).latency);
+        assert_eq!(update.latency, tally(&[30, 2_000_000], 0).latency);
+        assert_eq!(update.errors, BTreeMap::from([("busy".to_owned(), 2)]));
+        assert!(read.errors.is_empty());
+        assert!((result.throughput() - 5.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn every_second_of_both_phases_has_its_lines_also_without_operations() {
+        let result = result();
+        let lines: Vec<_> = result
+            .intervals
+            .iter()
+            .map(|i| (i.phase, i.second, i.operation.as_str(), i.count, i.errors))
+            .collect();
+        let (w, m) = (Phase::Warmup, Phase::Measure);
+        assert_eq!(
+            lines,
+            [
+                (w, 0, "all", 2, 5),
+                (w, 0, "read", 2, 0),
+                (w, 0, "update", 0, 5),
+                (m, 0, "all", 3, 0),
+                (m, 0, "read", 2, 0),
+                (m, 0, "update", 1, 0),
+                (m, 1, "all", 1, 0),
+                (m, 1, "read", 1, 0),
+                (m, 1, "update", 0, 0),
+                (m, 2, "all", 1, 2),
+                (m, 2, "read", 0, 0),
+                (m, 2, "update", 1, 2),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_without_any_operation_has_its_seconds_too() {
+        let schedule = Schedule::new(Duration::ZERO, Duration::from_secs(2));
+        let result = Collector::new(&schedule, OPERATIONS, 1).finish();
+        assert_eq!((result.intervals.len(), result.count()), (6, 0));
+    }
+}

@@ -275,3 +275,6 @@ impl<'a> Watch<'a> {
         Some((self.cpu[1]? - self.cpu[0]?).max(0.0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,3 +78,6 @@ pub(super) fn drive<C: Clock>(
         number += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

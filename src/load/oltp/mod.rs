@@ -159,3 +159,6 @@ impl OltpClient<'_> {
         digits(&mut self.rng, 5, &mut self.pad);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,3 +207,6 @@ fn write_key(number: u64, key: &mut Vec<u8>) {
     key.clear();
     write!(key, "user{}", fnv64(number)).expect("writing to memory cannot fail");
 }
+
+#[cfg(test)]
+mod tests;
