@@ -35,7 +35,7 @@ pub(super) fn agent(args: &Agent) -> Code {
     host::exit_when_orphaned();
     let outcome = request.and_then(|request| work(&args.name, request));
     let code = if outcome.is_ok() { Code::Fine } else { Code::Internal };
-    say(&outcome.map_or_else(Reply::Failed, Reply::Done));
+    say(&outcome.map_or_else(Reply::<Value, _>::Failed, Reply::Done));
     code
 }
 

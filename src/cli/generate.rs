@@ -26,7 +26,7 @@ pub(super) fn man(args: &Man) -> Result<Code, Failure> {
     let page = match &args.command {
         None => all.clone(),
         Some(name) => match all.find_subcommand(name) {
-            Some(found) if !found.is_hide_set() => found.clone().name(format!("assay-{name}")),
+            Some(found) if !found.is_hide_set() => found.clone(),
             _ => {
                 return Err(Failure::new(Code::Usage, format!("there is no command `{name}`"))
                     .hint("`assay --help` lists the commands"));

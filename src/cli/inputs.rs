@@ -30,9 +30,9 @@ pub(super) fn load(global: &Global, experiment: &Path, changes: &Changes) -> Res
 
 fn refused(global: &Global, problems: &Problems) -> Failure {
     if global.json {
-        text::print_json(&serde_json::json!({ "problems": problems }));
+        text::print_json(&serde_json::json!({ "problems": problems.list() }));
     }
-    let shown = if text::is_coloured() { problems.coloured() } else { problems.to_string() };
+    let shown = problems.render(text::is_coloured());
     let count = match problems.len() {
         1 => "1 problem".to_owned(),
         n => format!("{n} problems"),

@@ -105,7 +105,7 @@ pub(super) fn conclude(global: &Global, layout: &Layout, outcome: &Outcome) -> R
         let report = layout.folder().join("report.html");
         text::print_json(&json!({ "run": layout.folder(), "report": report, "exit": code as i32, "results": rows }));
     } else {
-        println!("{}", crate::report::table(&rows));
+        println!("{}", crate::report::table(&rows, text::width()));
         if matches!(outcome, Outcome::Finished { .. }) {
             println!("report: {}", layout.folder().join("report.html").display());
         }

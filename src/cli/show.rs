@@ -10,7 +10,7 @@ pub(super) fn show(global: &Global, args: &OneRun) -> Result<Code, Failure> {
     if global.json {
         text::print_json(&rows);
     } else {
-        println!("{}", crate::report::table(&rows));
+        println!("{}", crate::report::table(&rows, text::width()));
     }
     Ok(Code::Fine)
 }

@@ -76,3 +76,9 @@ pub(super) fn latency(us: f64) -> String {
 pub(super) fn print_json(value: &impl serde::Serialize) {
     println!("{}", serde_json::to_string_pretty(value).expect("results are plain data"));
 }
+
+/// The width of the terminal that standard output is, in columns; `None` when it is none.
+pub(super) fn width() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col)
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-pub use sqlite::{Sqlite, SqliteError, SqliteFile, agent_start, agent_stop};
+pub use sqlite::{Sqlite, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version};
 
 use crate::host::{AgentError, Host, Pending};
 use crate::plan::{Deployment, Target};

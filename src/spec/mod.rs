@@ -27,6 +27,7 @@ mod typed;
 mod value;
 mod vars;
 mod walk;
+mod workload;
 
 pub use experiment::{
     Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,
@@ -38,14 +39,3 @@ pub use problem::{Located, Problem, Problems};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};
-
-/// Something wrong with a spec, at a path such as `variants.wal.config.sqlite.journal_mode`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where.
-    pub path: String,
-    /// What.
-    pub message: String,
-    /// What to do.
-    pub help: Option<String>,
-}

@@ -57,12 +57,18 @@ pub enum SqliteError {
     InUse(PathBuf),
 }
 
+/// The version of SQLite that is built in.
+#[must_use]
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 /// Applies the pragmas and reads every tunable back.
 ///
 /// # Errors
 /// The file cannot be opened, the version differs, or a pragma does not take.
 pub fn agent_start(file: &SqliteFile) -> Result<Effective, SqliteError> {
-    let version = rusqlite::version().to_owned();
+    let version = sqlite_version().to_owned();
     if let Some(wanted) = file
         .version
         .as_ref()

@@ -13,7 +13,7 @@ use crate::host::{AgentError, Host, Pending, ask};
 use crate::plan::{Deployment, Target};
 use crate::spec::{Experiment, Name, Problem, Scalar};
 
-pub use file::{SqliteError, SqliteFile, agent_start, agent_stop};
+pub use file::{SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version};
 
 /// The component whose tunables are pragmas, and the only role.
 const COMPONENT: &str = "sqlite";
