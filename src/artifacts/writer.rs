@@ -40,6 +40,10 @@ pub fn create_run(
     }
     let partial = Layout::new(parent.join(format!(".{}.partial", manifest.run)));
     fs::create_dir(partial.folder()).map_err(|e| ArchiveError::io("make", partial.folder(), e))?;
+    for part in ["deployments", "rounds"] {
+        let path = partial.folder().join(part);
+        fs::create_dir(&path).map_err(|e| ArchiveError::io("make", &path, e))?;
+    }
     let json = serde_json::to_vec_pretty(manifest).expect("a manifest is plain data");
     write_new(&partial.manifest(), &json)?;
     write_revision(&partial, 1, texts, plan)?;

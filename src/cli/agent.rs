@@ -29,12 +29,17 @@ struct Output {
 pub(super) fn agent(args: &Agent) -> Code {
     let mut line = String::new();
     let request = match std::io::stdin().lock().read_line(&mut line) {
-        Ok(_) => serde_json::from_str::<Value>(&line).map_err(|e| vec!["the request is no JSON".into(), e.to_string()]),
+        Ok(_) => serde_json::from_str::<Value>(&line)
+            .map_err(|e| vec!["the request is no JSON".into(), e.to_string()]),
         Err(e) => Err(vec!["cannot read the request".into(), e.to_string()]),
     };
     host::exit_when_orphaned();
     let outcome = request.and_then(|request| work(&args.name, request));
-    let code = if outcome.is_ok() { Code::Fine } else { Code::Internal };
+    let code = if outcome.is_ok() {
+        Code::Fine
+    } else {
+        Code::Internal
+    };
     say(&outcome.map_or_else(Reply::<Value, _>::Failed, Reply::Done));
     code
 }
@@ -54,17 +59,27 @@ fn work(name: &str, request: Value) -> Outcome {
 }
 
 fn facts(folder: &Folder) -> Outcome {
-    std::fs::create_dir_all(&folder.directory)
-        .map_err(|e| vec![format!("cannot make `{}`", folder.directory.display()), e.to_string()])?;
+    std::fs::create_dir_all(&folder.directory).map_err(|e| {
+        vec![
+            format!("cannot make `{}`", folder.directory.display()),
+            e.to_string(),
+        ]
+    })?;
     let mut facts = host::gather(&folder.directory);
     if let Some(file_system) = &mut facts.file_system {
-        file_system.reflink = snapshot::probe(&folder.directory).is_ok_and(|found| found.reflink);
+        file_system.reflink =
+            snapshot::directory::probe(&folder.directory).is_ok_and(|found| found.reflink);
     }
     Ok(serde_json::to_value(facts).expect("facts are plain data"))
 }
 
 fn read<T: DeserializeOwned>(request: Value) -> Result<T, Vec<String>> {
-    serde_json::from_value(request).map_err(|e| vec!["the request is not what this agent takes".into(), e.to_string()])
+    serde_json::from_value(request).map_err(|e| {
+        vec![
+            "the request is not what this agent takes".into(),
+            e.to_string(),
+        ]
+    })
 }
 
 fn outcome<T: Serialize, E: std::error::Error>(result: Result<T, E>) -> Outcome {

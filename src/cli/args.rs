@@ -6,9 +6,16 @@ use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum}
 
 /// Tells, with evidence, whether one database set-up is faster than another.
 #[derive(Debug, Parser)]
-#[command(name = "assay", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 fine, 1 internal error, 2 usage or spec, 3 host or deployment, \
-    4 rounds failed or invalid, 130 cancelled.")]
+#[command(
+    name = "assay",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 internal error, 2 usage or spec, 3 host or deployment, \
+    4 rounds failed or invalid, 130 cancelled."
+)]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) global: Global,
@@ -20,7 +27,13 @@ pub(super) struct Args {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
     /// Folder that holds the runs
-    #[arg(long, global = true, value_name = "DIR", default_value = "artifacts", env = "ASSAY_ARTIFACTS")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "artifacts",
+        env = "ASSAY_ARTIFACTS"
+    )]
     pub(super) artifacts: PathBuf,
     /// Print the result as JSON
     #[arg(long, global = true)]

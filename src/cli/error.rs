@@ -45,12 +45,22 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure with only a message.
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, shown: None, messages: vec![message.into()], hint: None }
+        Self {
+            code,
+            shown: None,
+            messages: vec![message.into()],
+            hint: None,
+        }
     }
 
     /// A failure whose text is complete.
     pub(super) fn shown(code: Code, text: String) -> Self {
-        Self { code, shown: Some(text), messages: Vec::new(), hint: None }
+        Self {
+            code,
+            shown: Some(text),
+            messages: Vec::new(),
+            hint: None,
+        }
     }
 
     /// A failure with the message and the causes of an error.
@@ -65,7 +75,12 @@ impl Failure {
             }
             next = cause.source();
         }
-        Self { code, shown: None, messages, hint: None }
+        Self {
+            code,
+            shown: None,
+            messages,
+            hint: None,
+        }
     }
 
     /// Says what to do.
@@ -94,17 +109,27 @@ impl Failure {
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
         let code = match error {
-            ArchiveError::NoRun(_) | ArchiveError::Unfinished(_) | ArchiveError::Busy(_) => Code::Usage,
+            ArchiveError::NoRun(_) | ArchiveError::Unfinished(_) | ArchiveError::Busy(_) => {
+                Code::Usage
+            }
             ArchiveError::Io { .. }
             | ArchiveError::Json { .. }
             | ArchiveError::Damaged { .. }
             | ArchiveError::Format { .. } => Code::Internal,
         };
         let hint = match &error {
-            ArchiveError::NoRun(_) => Some("`assay list` shows the runs; `--artifacts DIR` says where they are"),
-            ArchiveError::Unfinished(_) => Some("`assay status` says how far it is, `assay resume` finishes it"),
-            ArchiveError::Busy(_) => Some("`assay status` shows what it does; wait for it, or stop it with Ctrl-C"),
-            ArchiveError::Format { .. } => Some("read it with the version of assay that `assay list` names"),
+            ArchiveError::NoRun(_) => {
+                Some("`assay list` shows the runs; `--artifacts DIR` says where they are")
+            }
+            ArchiveError::Unfinished(_) => {
+                Some("`assay status` says how far it is, `assay resume` finishes it")
+            }
+            ArchiveError::Busy(_) => {
+                Some("`assay status` shows what it does; wait for it, or stop it with Ctrl-C")
+            }
+            ArchiveError::Format { .. } => {
+                Some("read it with the version of assay that `assay list` names")
+            }
             ArchiveError::Json { .. } | ArchiveError::Damaged { .. } => {
                 Some("`assay verify` says which files changed since the run ended")
             }
@@ -121,7 +146,9 @@ impl From<ArchiveError> for Failure {
 fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         std::io::ErrorKind::StorageFull => Some("free space there, then `assay resume`"),
-        std::io::ErrorKind::PermissionDenied => Some("check its owner and mode, or choose another folder with `--artifacts`"),
+        std::io::ErrorKind::PermissionDenied => {
+            Some("check its owner and mode, or choose another folder with `--artifacts`")
+        }
         std::io::ErrorKind::ReadOnlyFilesystem => Some("choose another folder with `--artifacts`"),
         _ => None,
     }
@@ -130,7 +157,9 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let hint = match &error {
-            HostError::Held { .. } => Some("wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing"),
+            HostError::Held { .. } => {
+                Some("wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing")
+            }
             HostError::Io { source, .. } => io_hint(source),
             HostError::Limit { .. } | HostError::Stopped { .. } => None,
         };
@@ -146,7 +175,9 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Host(host) => host.into(),
-            AgentError::Failed(_) | AgentError::Silent { .. } => Self::from_error(Code::Host, &error),
+            AgentError::Failed(_) | AgentError::Silent { .. } => {
+                Self::from_error(Code::Host, &error)
+            }
         }
     }
 }

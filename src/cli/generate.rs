@@ -28,8 +28,10 @@ pub(super) fn man(args: &Man) -> Result<Code, Failure> {
         Some(name) => match all.find_subcommand(name) {
             Some(found) if !found.is_hide_set() => found.clone(),
             _ => {
-                return Err(Failure::new(Code::Usage, format!("there is no command `{name}`"))
-                    .hint("`assay --help` lists the commands"));
+                return Err(
+                    Failure::new(Code::Usage, format!("there is no command `{name}`"))
+                        .hint("`assay --help` lists the commands"),
+                );
             }
         },
     };

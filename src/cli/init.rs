@@ -20,14 +20,18 @@ pub(super) fn init(args: &Init) -> Result<Code, Failure> {
             println!("wrote {file}; next: assay plan {file}, then assay run {file}");
             Ok(Code::Fine)
         }
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::new(Code::Usage, format!("`{file}` is there already; nothing was changed"))
-                .hint("name another file: `assay init FILE`"))
-        }
-        Err(e) => Err(Failure::from_error(Code::Usage, &crate::artifacts::ArchiveError::Io {
-            what: "write",
-            path: args.file.clone(),
-            source: e,
-        })),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Failure::new(
+            Code::Usage,
+            format!("`{file}` is there already; nothing was changed"),
+        )
+        .hint("name another file: `assay init FILE`")),
+        Err(e) => Err(Failure::from_error(
+            Code::Usage,
+            &crate::artifacts::ArchiveError::Io {
+                what: "write",
+                path: args.file.clone(),
+                source: e,
+            },
+        )),
     }
 }

@@ -37,7 +37,10 @@ fn refused(global: &Global, problems: &Problems) -> Failure {
         1 => "1 problem".to_owned(),
         n => format!("{n} problems"),
     };
-    Failure::shown(Code::Usage, format!("{}\n\n{count}; nothing was changed", shown.trim_end()))
+    Failure::shown(
+        Code::Usage,
+        format!("{}\n\n{count}; nothing was changed", shown.trim_end()),
+    )
 }
 
 /// The plan of a spec.
@@ -54,7 +57,10 @@ pub(super) fn hosts(inventory: &Inventory) -> Result<BTreeMap<String, Arc<dyn Ho
         let directory = here.join(host.directory.as_deref().unwrap_or(DIRECTORY));
         match host.connection {
             Connection::Local => {
-                hosts.insert(name.to_string(), Arc::new(LocalHost::new(name.as_str(), directory, assay.clone())));
+                hosts.insert(
+                    name.to_string(),
+                    Arc::new(LocalHost::new(name.as_str(), directory, assay.clone())),
+                );
             }
         }
     }
@@ -63,6 +69,8 @@ pub(super) fn hosts(inventory: &Inventory) -> Result<BTreeMap<String, Arc<dyn Ho
 
 /// The folder in which assay was started.
 pub(super) fn working_directory() -> Result<PathBuf, Failure> {
-    std::env::current_dir()
-        .map_err(|e| Failure::from_error(Code::Usage, &e).hint("the working directory is gone; change to another"))
+    std::env::current_dir().map_err(|e| {
+        Failure::from_error(Code::Usage, &e)
+            .hint("the working directory is gone; change to another")
+    })
 }

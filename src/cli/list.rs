@@ -10,11 +10,16 @@ use super::{runs, text};
 use crate::artifacts::Run;
 
 pub(super) fn list(global: &Global) -> Result<Code, Failure> {
-    let mut found: Vec<(std::path::PathBuf, Result<Run, _>)> =
-        runs::all(global)?.into_iter().map(|folder| (folder.clone(), Run::open(&folder))).collect();
+    let mut found: Vec<(std::path::PathBuf, Result<Run, _>)> = runs::all(global)?
+        .into_iter()
+        .map(|folder| (folder.clone(), Run::open(&folder)))
+        .collect();
     found.sort_by(|a, b| a.0.file_name().cmp(&b.0.file_name()));
     if global.json {
-        let rows: Vec<_> = found.iter().map(|(folder, run)| row_json(folder, run.as_ref().ok())).collect();
+        let rows: Vec<_> = found
+            .iter()
+            .map(|(folder, run)| row_json(folder, run.as_ref().ok()))
+            .collect();
         text::print_json(&rows);
         return Ok(Code::Fine);
     }
@@ -25,7 +30,11 @@ pub(super) fn list(global: &Global) -> Result<Code, Failure> {
         table.add_row(match run {
             Ok(run) => row(run),
             // One damaged run must not hide the others.
-            Err(error) => vec![String::new(), folder.display().to_string(), error.to_string()],
+            Err(error) => vec![
+                String::new(),
+                folder.display().to_string(),
+                error.to_string(),
+            ],
         });
     }
     if let Some(column) = table.column_mut(3) {

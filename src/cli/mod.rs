@@ -1,5 +1,9 @@
 //! The command line: one file for each command. Only this module prints, reads the environment, or decides exit codes.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what the command line is for")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is what the command line is for"
+)]
 
 mod agent;
 mod args;
@@ -25,8 +29,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use self::args::{Args, Command};
 pub use self::args::command;
+use self::args::{Args, Command};
 use self::error::{Code, Failure};
 
 /// Parses the arguments, runs the command, prints its error, and returns its exit code.
@@ -35,7 +39,11 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let code = if error.use_stderr() { Code::Usage } else { Code::Fine };
+            let code = if error.use_stderr() {
+                Code::Usage
+            } else {
+                Code::Fine
+            };
             // When even printing fails there is nobody left to tell.
             let _ = error.print();
             return code.into();

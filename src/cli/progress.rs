@@ -66,14 +66,28 @@ pub(super) struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     /// Watches a run from the events that it has so far.
-    pub(super) fn new(console: Console, plan: &'a Plan, layout: &'a Layout, events: &[Entry]) -> Self {
+    pub(super) fn new(
+        console: Console,
+        plan: &'a Plan,
+        layout: &'a Layout,
+        events: &[Entry],
+    ) -> Self {
         let state = State::replay(events);
         if let Some(bar) = &console.bar {
             bar.set_length(plan.rounds.len() as u64);
             bar.enable_steady_tick(Duration::from_millis(250));
         }
         let (what, phase) = (String::new(), String::new());
-        Self { console, plan, layout, state, what, phase, took: (0.0, 0.0), started: None }
+        Self {
+            console,
+            plan,
+            layout,
+            state,
+            what,
+            phase,
+            took: (0.0, 0.0),
+            started: None,
+        }
     }
 
     /// Shows what happened.
@@ -90,23 +104,39 @@ impl<'a> Watcher<'a> {
 
     fn event(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::PrepareStarted { deployment, name, .. } => {
+            Event::PrepareStarted {
+                deployment, name, ..
+            } => {
                 self.what = format!("deployment {deployment}");
                 self.phase.clone_from(name);
             }
-            Event::DeploymentReady { deployment, snapshot_method, bytes, .. } => {
+            Event::DeploymentReady {
+                deployment,
+                snapshot_method,
+                bytes,
+                ..
+            } => {
                 let size = crate::units::Bytes(*bytes);
-                self.console.line(&format!("deployment {deployment} is ready: {size}, snapshot by {snapshot_method}"));
+                self.console.line(&format!(
+                    "deployment {deployment} is ready: {size}, snapshot by {snapshot_method}"
+                ));
             }
             Event::DeploymentFailed { deployment, reason } => {
-                self.console.say(&format!("deployment {deployment} failed: {reason}"));
+                self.console
+                    .say(&format!("deployment {deployment} failed: {reason}"));
             }
             Event::RoundStarted { round, .. } => {
                 self.what = format!("round {round}");
                 self.started = Some(entry.at);
             }
             Event::StepStarted { name, .. } => self.phase.clone_from(name),
-            Event::RoundFinished { round, attempt, status, retry, reason } => {
+            Event::RoundFinished {
+                round,
+                attempt,
+                status,
+                retry,
+                reason,
+            } => {
                 self.round_ended(entry, round, *attempt, *status, *retry, reason.as_deref());
             }
             Event::RunStarted { .. }
@@ -133,48 +163,85 @@ impl<'a> Watcher<'a> {
             self.took.1 += estimate_steps(self.plan, &round.steps);
         }
         let done = self.done();
-        let place = format!("round {done:>width$}/{}  {id}", self.plan.rounds.len(), width = digits(self.plan));
+        let place = format!(
+            "round {done:>width$}/{}  {id}",
+            self.plan.rounds.len(),
+            width = digits(self.plan)
+        );
         match status {
             Status::Ok => {
                 let numbers = self.numbers(id, attempt);
                 // On a terminal the bar says it all.
                 if self.console.bar.is_none() {
-                    self.console.line(&format!("{place}  {numbers}  ({} left)", text::time(self.left_s())));
+                    self.console.line(&format!(
+                        "{place}  {numbers}  ({} left)",
+                        text::time(self.left_s())
+                    ));
                 }
             }
             Status::Failed => {
                 let again = if retry { ", it is tried again" } else { "" };
-                self.console.say(&format!("{place}  failed{again}: {}", reason.unwrap_or("for no known reason")));
+                self.console.say(&format!(
+                    "{place}  failed{again}: {}",
+                    reason.unwrap_or("for no known reason")
+                ));
             }
             Status::Skipped => self.console.line(&format!("{place}  skipped")),
         }
     }
 
     fn numbers(&self, id: &str, attempt: u32) -> String {
-        let measured = read_result(self.layout, id, attempt).ok().and_then(|r| r.measured);
+        let measured = read_result(self.layout, id, attempt)
+            .ok()
+            .and_then(|r| r.measured);
         measured.map_or_else(String::new, |m| {
-            let p95 = m.all.p95_us.map_or_else(|| "-".to_owned(), |us| text::latency(us as f64));
-            let errors = if m.errors > 0 { format!("  {} errors", m.errors) } else { String::new() };
+            let p95 = m
+                .all
+                .p95_us
+                .map_or_else(|| "-".to_owned(), |us| text::latency(us as f64));
+            let errors = if m.errors > 0 {
+                format!("  {} errors", m.errors)
+            } else {
+                String::new()
+            };
             format!("{:.0} op/s  p95 {p95}{errors}", m.throughput)
         })
     }
 
     fn done(&self) -> usize {
-        self.plan.rounds.iter().filter(|r| self.state.is_done(&r.id)).count()
+        self.plan
+            .rounds
+            .iter()
+            .filter(|r| self.state.is_done(&r.id))
+            .count()
     }
 
     /// The estimate of what is left, corrected by how long the rounds so far took.
     fn left_s(&self) -> f64 {
         let left = |r: &&Round| !self.state.is_done(&r.id);
-        let estimated: f64 =
-            self.plan.rounds.iter().filter(left).map(|r| estimate_steps(self.plan, &r.steps)).sum();
-        if self.took.1 > 0.0 { estimated * self.took.0 / self.took.1 } else { estimated }
+        let estimated: f64 = self
+            .plan
+            .rounds
+            .iter()
+            .filter(left)
+            .map(|r| estimate_steps(self.plan, &r.steps))
+            .sum();
+        if self.took.1 > 0.0 {
+            estimated * self.took.0 / self.took.1
+        } else {
+            estimated
+        }
     }
 
     fn draw(&self) {
         if let Some(bar) = &self.console.bar {
             bar.set_position(self.done() as u64);
-            bar.set_message(format!("{}  {}  {} left", self.what, self.phase, text::time(self.left_s())));
+            bar.set_message(format!(
+                "{}  {}  {} left",
+                self.what,
+                self.phase,
+                text::time(self.left_s())
+            ));
         }
     }
 }
@@ -189,7 +256,15 @@ fn phase(progress: &Progress, before: &str) -> String {
             let step = before.split(' ').next().unwrap_or_default();
             format!("{step} {:.0} %", 100.0 * *rows as f64 / (*of).max(1) as f64)
         }
-        Progress::Second { phase: Phase::Warmup, second, .. } => format!("warm-up {} s", second + 1),
-        Progress::Second { phase: Phase::Measure, second, .. } => format!("measure {} s", second + 1),
+        Progress::Second {
+            phase: Phase::Warmup,
+            second,
+            ..
+        } => format!("warm-up {} s", second + 1),
+        Progress::Second {
+            phase: Phase::Measure,
+            second,
+            ..
+        } => format!("measure {} s", second + 1),
     }
 }

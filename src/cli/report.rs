@@ -27,8 +27,10 @@ pub(super) fn report(global: &Global, args: &Report) -> Result<Code, Failure> {
         }
         (None, [one]) => print!("{}", render(&rows, *one, templates)?),
         (None, _) => {
-            return Err(Failure::new(Code::Usage, "several formats cannot be printed at once")
-                .hint("name a folder for them: `--output DIR`"));
+            return Err(
+                Failure::new(Code::Usage, "several formats cannot be printed at once")
+                    .hint("name a folder for them: `--output DIR`"),
+            );
         }
     }
     Ok(Code::Fine)
@@ -46,13 +48,20 @@ pub(super) fn write_all(rows: &Rows, folder: &Path) -> Result<(), Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let io = |source| ArchiveError::Io { what: "write", path: path.to_owned(), source };
+    let io = |source| ArchiveError::Io {
+        what: "write",
+        path: path.to_owned(),
+        source,
+    };
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(io)?;
         let archive = folder.join("manifest.json").exists();
         if archive {
-            return Err(Failure::new(Code::Usage, format!("`{}` is a run, which is never changed", folder.display()))
-                .hint("name another folder"));
+            return Err(Failure::new(
+                Code::Usage,
+                format!("`{}` is a run, which is never changed", folder.display()),
+            )
+            .hint("name another folder"));
         }
     }
     fs::write(path, text).map_err(io)?;

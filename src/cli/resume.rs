@@ -4,7 +4,9 @@ use super::args::{Changes, Global, Resume};
 use super::error::{Code, Failure};
 use super::run::{Session, block_on, conclude};
 use super::{inputs, runs};
-use crate::artifacts::{Event, EventLog, Layout, Run, SpecTexts, State, read_events, write_revision};
+use crate::artifacts::{
+    Event, EventLog, Layout, Run, SpecTexts, State, read_events, write_revision,
+};
 use crate::plan::Plan;
 use crate::runner::Outcome;
 use crate::spec::Spec;
@@ -31,7 +33,13 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     }
     let hosts = inputs::hosts(&spec.inventory)?;
     let events = read_events(&layout.events())?;
-    let session = Session { global, spec: &spec, plan: &plan, hosts: &hosts, layout: &layout };
+    let session = Session {
+        global,
+        spec: &spec,
+        plan: &plan,
+        hosts: &hosts,
+        layout: &layout,
+    };
     block_on(session.execute(log, &events))
 }
 
@@ -42,11 +50,24 @@ fn finished(state: &State, plan: &Plan) -> Option<Outcome> {
         return None;
     }
     let of = |wanted: Status| {
-        let outcome = |id: &String| state.rounds.get(id).and_then(|r| r.outcome.as_ref()).map(|o| o.1);
-        plan.rounds.iter().filter(|r| outcome(&r.id) == Some(wanted)).count()
+        let outcome = |id: &String| {
+            state
+                .rounds
+                .get(id)
+                .and_then(|r| r.outcome.as_ref())
+                .map(|o| o.1)
+        };
+        plan.rounds
+            .iter()
+            .filter(|r| outcome(&r.id) == Some(wanted))
+            .count()
     };
     // Skipped rounds may succeed now.
-    (of(Status::Skipped) == 0).then(|| Outcome::Finished { ok: of(Status::Ok), failed: of(Status::Failed), skipped: 0 })
+    (of(Status::Skipped) == 0).then(|| Outcome::Finished {
+        ok: of(Status::Ok),
+        failed: of(Status::Failed),
+        skipped: 0,
+    })
 }
 
 /// The spec as its file stands now, or as it is archived when that file is gone.
@@ -54,12 +75,18 @@ fn spec_of(global: &Global, run: &Run) -> Result<Spec, Failure> {
     let source = std::path::Path::new(&run.manifest.source);
     if source.exists() {
         let inventory = run.manifest.inventory.clone().map(Into::into);
-        let changes = Changes { inventory, overrides: run.manifest.overrides.clone() };
+        let changes = Changes {
+            inventory,
+            overrides: run.manifest.overrides.clone(),
+        };
         return inputs::load(global, source, &changes);
     }
     tracing::warn!("`{}` is gone; the archived copy is used", source.display());
     let revision = run.state.revision;
-    let changes = Changes { inventory: Some(run.layout.inventory(revision)), overrides: Vec::new() };
+    let changes = Changes {
+        inventory: Some(run.layout.inventory(revision)),
+        overrides: Vec::new(),
+    };
     inputs::load(global, &run.layout.experiment(revision), &changes)
 }
 
@@ -69,13 +96,17 @@ fn changed(run: &Run, spec: &Spec) -> Failure {
         "the experiment has changed since this run began; nothing was changed\n  {}\n  {lines}",
         run.manifest.source
     );
-    Failure::new(Code::Usage, message)
-        .hint("undo the change, start a new run, or go on with `assay resume --accept-changed-spec`")
+    Failure::new(Code::Usage, message).hint(
+        "undo the change, start a new run, or go on with `assay resume --accept-changed-spec`",
+    )
 }
 
 fn accept(run: &Run, spec: &Spec, plan: &Plan, log: &mut EventLog) -> Result<(), Failure> {
     let revision = run.state.revision + 1;
-    let texts = SpecTexts { experiment: &spec.experiment_text, inventory: &spec.inventory_text };
+    let texts = SpecTexts {
+        experiment: &spec.experiment_text,
+        inventory: &spec.inventory_text,
+    };
     write_revision(&run.layout, revision, &texts, plan)?;
     let event = Event::SpecChanged {
         from: run.plan.spec.clone(),
@@ -90,13 +121,19 @@ fn accept(run: &Run, spec: &Spec, plan: &Plan, log: &mut EventLog) -> Result<(),
 /// The lines of the resolved spec that only one side has.
 fn difference(run: &Run, spec: &Spec) -> Vec<String> {
     let revision = run.state.revision;
-    let before = [run.layout.experiment(revision), run.layout.inventory(revision)]
-        .map(|path| std::fs::read_to_string(path).unwrap_or_default())
-        .concat();
+    let before = [
+        run.layout.experiment(revision),
+        run.layout.inventory(revision),
+    ]
+    .map(|path| std::fs::read_to_string(path).unwrap_or_default())
+    .concat();
     let after = format!("{}{}", spec.experiment_text, spec.inventory_text);
     let only = |of: &str, other: &str, sign: char| -> Vec<String> {
         let known: std::collections::BTreeSet<&str> = other.lines().collect();
-        of.lines().filter(|l| !known.contains(l)).map(|l| format!("{sign} {l}")).collect()
+        of.lines()
+            .filter(|l| !known.contains(l))
+            .map(|l| format!("{sign} {l}"))
+            .collect()
     };
     let mut lines = only(&before, &after, '-');
     lines.extend(only(&after, &before, '+'));

@@ -33,17 +33,30 @@ pub(super) fn run(global: &Global, args: &Experiment) -> Result<Code, Failure> {
         let facts = gather(&hosts).await?;
         warn_of_space(&plan, &facts);
         let manifest = manifest(args, &plan, facts)?;
-        let texts = SpecTexts { experiment: &spec.experiment_text, inventory: &spec.inventory_text };
+        let texts = SpecTexts {
+            experiment: &spec.experiment_text,
+            inventory: &spec.inventory_text,
+        };
         let (layout, log) = create_run(&global.artifacts, &manifest, &texts, &plan)?;
-        let session = Session { global, spec: &spec, plan: &plan, hosts: &hosts, layout: &layout };
+        let session = Session {
+            global,
+            spec: &spec,
+            plan: &plan,
+            hosts: &hosts,
+            layout: &layout,
+        };
         session.execute(log, &[]).await
     })
 }
 
 /// Runs a future to its end on this thread.
 pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| Failure::from_error(Code::Internal, &e))?.block_on(future)
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|e| Failure::from_error(Code::Internal, &e))?
+        .block_on(future)
 }
 
 /// A run that is about to begin or to go on.
@@ -60,7 +73,8 @@ impl Session<'_> {
     pub(super) async fn execute(&self, log: EventLog, events: &[Entry]) -> Result<Code, Failure> {
         let control = Control::new();
         let console = Console::new(self.global.quiet);
-        signals::listen(control.clone(), console.clone()).map_err(|e| Failure::from_error(Code::Internal, &e))?;
+        signals::listen(control.clone(), console.clone())
+            .map_err(|e| Failure::from_error(Code::Internal, &e))?;
         let context = Context {
             plan: self.plan,
             layout: self.layout,
@@ -84,18 +98,45 @@ fn now() -> jiff::Timestamp {
 }
 
 /// Writes what follows from a run's results, prints the table, and finds the exit code.
-pub(super) fn conclude(global: &Global, layout: &Layout, outcome: &Outcome) -> Result<Code, Failure> {
+pub(super) fn conclude(
+    global: &Global,
+    layout: &Layout,
+    outcome: &Outcome,
+) -> Result<Code, Failure> {
     let run = Run::open(layout.folder())?;
     let rows = crate::report::rows(&run)?;
     let folder = layout.folder().display();
     let (code, note) = match outcome {
-        Outcome::Finished { failed: 0, skipped: 0, .. } => (Code::Fine, None),
-        Outcome::Finished { failed, skipped, .. } => {
-            let code = if *failed == 0 { Code::Host } else { Code::Rounds };
-            (code, Some(format!("{failed} rounds failed, {skipped} were skipped; the report names the reasons")))
+        Outcome::Finished {
+            failed: 0,
+            skipped: 0,
+            ..
+        } => (Code::Fine, None),
+        Outcome::Finished {
+            failed, skipped, ..
+        } => {
+            let code = if *failed == 0 {
+                Code::Host
+            } else {
+                Code::Rounds
+            };
+            (
+                code,
+                Some(format!(
+                    "{failed} rounds failed, {skipped} were skipped; the report names the reasons"
+                )),
+            )
         }
-        Outcome::Stopped { reason } => (Code::Rounds, Some(format!("stopped: {reason}; go on with `assay resume {folder}`"))),
-        Outcome::Cancelled => (Code::Cancelled, Some(format!("stopped; go on with `assay resume {folder}`"))),
+        Outcome::Stopped { reason } => (
+            Code::Rounds,
+            Some(format!(
+                "stopped: {reason}; go on with `assay resume {folder}`"
+            )),
+        ),
+        Outcome::Cancelled => (
+            Code::Cancelled,
+            Some(format!("stopped; go on with `assay resume {folder}`")),
+        ),
     };
     if matches!(outcome, Outcome::Finished { .. }) && !layout.sums().exists() {
         report::write_all(&rows, layout.folder())?;
@@ -103,7 +144,9 @@ pub(super) fn conclude(global: &Global, layout: &Layout, outcome: &Outcome) -> R
     }
     if global.json {
         let report = layout.folder().join("report.html");
-        text::print_json(&json!({ "run": layout.folder(), "report": report, "exit": code as i32, "results": rows }));
+        text::print_json(
+            &json!({ "run": layout.folder(), "report": report, "exit": code as i32, "results": rows }),
+        );
     } else {
         println!("{}", crate::report::table(&rows, text::width()));
         if matches!(outcome, Outcome::Finished { .. }) {
@@ -116,12 +159,17 @@ pub(super) fn conclude(global: &Global, layout: &Layout, outcome: &Outcome) -> R
     Ok(code)
 }
 
-async fn gather(hosts: &BTreeMap<String, Arc<dyn Host>>) -> Result<BTreeMap<String, Facts>, Failure> {
+async fn gather(
+    hosts: &BTreeMap<String, Arc<dyn Host>>,
+) -> Result<BTreeMap<String, Facts>, Failure> {
     let mut facts = BTreeMap::new();
     for (name, host) in hosts {
         let request = json!({ "directory": host.directory() });
         let stop = CancellationToken::new();
-        facts.insert(name.clone(), ask(&**host, "facts", &request, FACTS, &stop).await?);
+        facts.insert(
+            name.clone(),
+            ask(&**host, "facts", &request, FACTS, &stop).await?,
+        );
     }
     Ok(facts)
 }
@@ -131,12 +179,19 @@ fn warn_of_space(plan: &Plan, facts: &BTreeMap<String, Facts>) {
     for (name, facts) in facts {
         if let Some(disk) = facts.file_system.as_ref().filter(|d| d.free_bytes < wanted) {
             let (wanted, free) = (Bytes(wanted), Bytes(disk.free_bytes));
-            tracing::warn!("about {wanted} are needed on `{name}`, {free} are free on {}", disk.mount);
+            tracing::warn!(
+                "about {wanted} are needed on `{name}`, {free} are free on {}",
+                disk.mount
+            );
         }
     }
 }
 
-fn manifest(args: &Experiment, plan: &Plan, facts: BTreeMap<String, Facts>) -> Result<Manifest, Failure> {
+fn manifest(
+    args: &Experiment,
+    plan: &Plan,
+    facts: BTreeMap<String, Facts>,
+) -> Result<Manifest, Failure> {
     let created = now();
     let assay = std::env::current_exe().map_err(|e| Failure::from_error(Code::Internal, &e))?;
     Ok(Manifest {
@@ -148,13 +203,21 @@ fn manifest(args: &Experiment, plan: &Plan, facts: BTreeMap<String, Facts>) -> R
         spec: plan.spec.clone(),
         seed: plan.seed,
         source: absolute(&args.experiment)?,
-        inventory: args.changes.inventory.as_deref().map(absolute).transpose()?,
+        inventory: args
+            .changes
+            .inventory
+            .as_deref()
+            .map(absolute)
+            .transpose()?,
         overrides: args.changes.overrides.clone(),
         hosts: facts,
         programs: BTreeMap::from([("assay".to_owned(), sha256_of(&assay)?)]),
         versions: BTreeMap::from([
             ("assay".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("sqlite".to_owned(), crate::database::sqlite_version().to_owned()),
+            (
+                "sqlite".to_owned(),
+                crate::database::sqlite_version().to_owned(),
+            ),
         ]),
     })
 }

@@ -15,7 +15,13 @@ pub(super) fn listen(control: Control, console: Console) -> std::io::Result<()> 
     Ok(())
 }
 
-async fn watch(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal, control: Control, console: Console) {
+async fn watch(
+    mut interrupt: Signal,
+    mut terminate: Signal,
+    mut hangup: Signal,
+    control: Control,
+    console: Console,
+) {
     let mut seen = 0;
     loop {
         tokio::select! {
@@ -25,8 +31,10 @@ async fn watch(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal,
         }
         seen += 1;
         match (seen, control.ask()) {
-            (1, _) => console.say("stopping: the round in progress is finished first; Ctrl-C again kills it"),
-            (2, _) => console.say("stopping now: the round in progress is killed and its database stopped"),
+            (1, _) => console
+                .say("stopping: the round in progress is finished first; Ctrl-C again kills it"),
+            (2, _) => console
+                .say("stopping now: the round in progress is killed and its database stopped"),
             _ => std::process::exit(Code::Cancelled as i32),
         }
     }

@@ -53,9 +53,18 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn of(run: &Run) -> Self {
-        let mut counts = Self { planned: run.plan.rounds.len(), ..Self::default() };
+        let mut counts = Self {
+            planned: run.plan.rounds.len(),
+            ..Self::default()
+        };
         for round in &run.plan.rounds {
-            match run.state.rounds.get(&round.id).and_then(|r| r.outcome.as_ref()).map(|o| o.1) {
+            match run
+                .state
+                .rounds
+                .get(&round.id)
+                .and_then(|r| r.outcome.as_ref())
+                .map(|o| o.1)
+            {
                 Some(Status::Ok) => counts.ok += 1,
                 Some(Status::Failed) => counts.failed += 1,
                 Some(Status::Skipped) => counts.skipped += 1,
@@ -94,7 +103,11 @@ pub(super) fn status(global: &Global, args: &OneRun) -> Result<Code, Failure> {
             Some(End::Finished) | None => None,
         },
         rounds: Counts::of(&run),
-        current: run.state.current.as_ref().map(|c| (c.what.as_str(), c.step.as_str())),
+        current: run
+            .state
+            .current
+            .as_ref()
+            .map(|c| (c.what.as_str(), c.step.as_str())),
         spent_s: run.state.spent_s,
         left_s: left.map(|r| estimate_steps(&run.plan, &r.steps)).sum(),
     };
@@ -111,11 +124,21 @@ fn print(answer: &Answer<'_>) {
     println!("run      {}", answer.run.display());
     let reason = answer.reason.map(|r| format!(": {r}")).unwrap_or_default();
     println!("state    {}{reason}", answer.state.word());
-    println!("rounds   {} of {} done, {} failed, {} skipped", counts.done(), counts.planned, counts.failed, counts.skipped);
+    println!(
+        "rounds   {} of {} done, {} failed, {} skipped",
+        counts.done(),
+        counts.planned,
+        counts.failed,
+        counts.skipped
+    );
     if let (Phase::Running, Some((what, step))) = (answer.state, answer.current) {
         println!("now      {what}, {step}");
     }
-    println!("time     {} spent, about {} left", text::time(answer.spent_s), text::time(answer.left_s));
+    println!(
+        "time     {} spent, about {} left",
+        text::time(answer.spent_s),
+        text::time(answer.left_s)
+    );
     if matches!(answer.state, Phase::Stopped | Phase::Crashed) {
         println!("next     assay resume {}", answer.run.display());
     }

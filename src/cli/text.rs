@@ -68,13 +68,22 @@ pub(super) fn latency(us: f64) -> String {
     } else {
         (us / 1e6, "s")
     };
-    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$} {unit}")
 }
 
 /// Prints a value as JSON to standard output.
 pub(super) fn print_json(value: &impl serde::Serialize) {
-    println!("{}", serde_json::to_string_pretty(value).expect("results are plain data"));
+    println!(
+        "{}",
+        serde_json::to_string_pretty(value).expect("results are plain data")
+    );
 }
 
 /// The width of the terminal that standard output is, in columns; `None` when it is none.

@@ -17,12 +17,22 @@ pub(super) fn verify(global: &Global, args: &OneRun) -> Result<Code, Failure> {
         return Ok(Code::Fine);
     }
     let bad = found.changed.len() + found.missing.len() + found.unknown.len();
-    Err(Failure::new(Code::Rounds, format!("`{}` is not as it was: {bad} files differ", folder.display()))
-        .hint("do not trust its results; take the archive from a backup, or run again"))
+    Err(Failure::new(
+        Code::Rounds,
+        format!(
+            "`{}` is not as it was: {bad} files differ",
+            folder.display()
+        ),
+    )
+    .hint("do not trust its results; take the archive from a backup, or run again"))
 }
 
 fn print(found: &Verification) {
-    let say = |what: &str, paths: &[std::path::PathBuf]| paths.iter().for_each(|p| println!("{what}  {}", p.display()));
+    let say = |what: &str, paths: &[std::path::PathBuf]| {
+        paths
+            .iter()
+            .for_each(|p| println!("{what}  {}", p.display()))
+    };
     say("changed", &found.changed);
     say("missing", &found.missing);
     say("unknown", &found.unknown);

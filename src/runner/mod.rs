@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Status};
 use crate::host::{AgentError, Host, HostError, Lease};
-use crate::snapshot::ChoiceError;
 use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
+use crate::snapshot::ChoiceError;
 use crate::spec::OnFailure;
 
 pub use control::Control;
@@ -101,7 +101,10 @@ impl StepError {
     fn is_stop(&self) -> bool {
         let host = match self {
             Self::Agent(AgentError::Host(host)) | Self::Host(host) => host,
-            Self::Choice(ChoiceError::Probe { source: AgentError::Host(host), .. }) => host,
+            Self::Choice(ChoiceError::Probe {
+                source: AgentError::Host(host),
+                ..
+            }) => host,
             _ => return false,
         };
         matches!(host, HostError::Stopped { .. })
@@ -141,9 +144,24 @@ pub async fn run(
 ) -> Result<Outcome, RunError> {
     let state = State::replay(events);
     let resumed = !events.is_empty();
-    let stale = if resumed { context.plan.deployments.iter().map(|d| d.id.clone()).collect() } else { BTreeSet::new() };
+    let stale = if resumed {
+        context
+            .plan
+            .deployments
+            .iter()
+            .map(|d| d.id.clone())
+            .collect()
+    } else {
+        BTreeSet::new()
+    };
     let _leases = hold(context).await?;
-    let mut runner = Runner { context, log, state, observe, stale };
+    let mut runner = Runner {
+        context,
+        log,
+        state,
+        observe,
+        stale,
+    };
     runner.start(resumed)?;
     let outcome = runner.go().await?;
     runner.end(&outcome)?;
@@ -152,10 +170,17 @@ pub async fn run(
 
 async fn hold(context: &Context<'_>) -> Result<Vec<Lease>, RunError> {
     let owner = format!("run `{}`", context.layout.folder().display());
-    let named = context.plan.deployments.iter().flat_map(|d| d.topology.values().flatten().chain(&d.clients));
+    let named = context
+        .plan
+        .deployments
+        .iter()
+        .flat_map(|d| d.topology.values().flatten().chain(&d.clients));
     let mut leases = Vec::new();
     for name in named.collect::<BTreeSet<_>>() {
-        let host = context.hosts.get(name).ok_or_else(|| RunError::NoHost(name.clone()))?;
+        let host = context
+            .hosts
+            .get(name)
+            .ok_or_else(|| RunError::NoHost(name.clone()))?;
         leases.push(host.lease(&owner).await?);
     }
     Ok(leases)
@@ -170,8 +195,16 @@ impl Runner<'_> {
     }
 
     fn start(&mut self, resumed: bool) -> Result<(), RunError> {
-        let left: f64 = self.left().iter().map(|r| estimate_steps(self.context.plan, &r.steps)).sum();
-        let estimated_s = if resumed { left } else { estimate(self.context.plan).total_s() };
+        let left: f64 = self
+            .left()
+            .iter()
+            .map(|r| estimate_steps(self.context.plan, &r.steps))
+            .sum();
+        let estimated_s = if resumed {
+            left
+        } else {
+            estimate(self.context.plan).total_s()
+        };
         self.record(Event::RunStarted {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,7 +215,12 @@ impl Runner<'_> {
 
     /// The rounds that are not done, in order.
     fn left(&self) -> Vec<&Round> {
-        self.context.plan.rounds.iter().filter(|r| !self.state.is_done(&r.id)).collect()
+        self.context
+            .plan
+            .rounds
+            .iter()
+            .filter(|r| !self.state.is_done(&r.id))
+            .collect()
     }
 
     async fn go(&mut self) -> Result<Outcome, RunError> {
@@ -214,9 +252,18 @@ impl Runner<'_> {
     }
 
     fn skip(&mut self, round: &Round, reason: String) -> Result<(), RunError> {
-        let reason = Some(format!("deployment `{}` could not be prepared: {reason}", round.deployment));
+        let reason = Some(format!(
+            "deployment `{}` could not be prepared: {reason}",
+            round.deployment
+        ));
         let (round, attempt) = (round.id.clone(), self.attempts(&round.id));
-        self.record(Event::RoundFinished { round, attempt, status: Status::Skipped, retry: false, reason })
+        self.record(Event::RoundFinished {
+            round,
+            attempt,
+            status: Status::Skipped,
+            retry: false,
+            reason,
+        })
     }
 
     /// Attempts at a round so far.
@@ -234,15 +281,34 @@ impl Runner<'_> {
 
     fn finished(&self) -> Outcome {
         let of = |wanted: Status| {
-            let counts = |id| self.state.rounds.get(id).and_then(|r| r.outcome.as_ref()).is_some_and(|o| o.1 == wanted);
-            self.context.plan.rounds.iter().filter(|r| counts(&r.id)).count()
+            let counts = |id| {
+                self.state
+                    .rounds
+                    .get(id)
+                    .and_then(|r| r.outcome.as_ref())
+                    .is_some_and(|o| o.1 == wanted)
+            };
+            self.context
+                .plan
+                .rounds
+                .iter()
+                .filter(|r| counts(&r.id))
+                .count()
         };
-        Outcome::Finished { ok: of(Status::Ok), failed: of(Status::Failed), skipped: of(Status::Skipped) }
+        Outcome::Finished {
+            ok: of(Status::Ok),
+            failed: of(Status::Failed),
+            skipped: of(Status::Skipped),
+        }
     }
 
     fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
         let event = match outcome {
-            Outcome::Finished { ok, failed, skipped } => Event::RunFinished {
+            Outcome::Finished {
+                ok,
+                failed,
+                skipped,
+            } => Event::RunFinished {
                 ok: *ok,
                 failed: *failed,
                 skipped: *skipped,
@@ -251,10 +317,20 @@ impl Runner<'_> {
                 estimated_bytes: estimate(self.context.plan).host_bytes,
                 // Data and snapshot of each deployment, and the one copy that a restore makes beside them.
                 actual_bytes: self.state.ready.values().map(|r| 2 * r.bytes).sum::<u64>()
-                    + self.state.ready.values().map(|r| r.bytes).max().unwrap_or(0),
+                    + self
+                        .state
+                        .ready
+                        .values()
+                        .map(|r| r.bytes)
+                        .max()
+                        .unwrap_or(0),
             },
-            Outcome::Stopped { reason } => Event::RunStopped { reason: reason.clone() },
-            Outcome::Cancelled => Event::RunStopped { reason: "it was asked to stop".to_owned() },
+            Outcome::Stopped { reason } => Event::RunStopped {
+                reason: reason.clone(),
+            },
+            Outcome::Cancelled => Event::RunStopped {
+                reason: "it was asked to stop".to_owned(),
+            },
         };
         self.record(event)
     }

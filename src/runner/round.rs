@@ -45,18 +45,31 @@ impl Runner<'_> {
     pub(super) async fn round_with_retries(&mut self, round: &Round) -> Result<Ended, RunError> {
         loop {
             let attempt = self.attempts(&round.id) + 1;
-            let Some(result) = self.attempt(round, attempt).await? else { return Ok(Ended::Cancelled) };
+            let Some(result) = self.attempt(round, attempt).await? else {
+                return Ok(Ended::Cancelled);
+            };
             let failed = result.status == Status::Failed;
-            let failures = self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
+            let failures =
+                self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
             let retry = failed && self.retries(failures);
             let (id, status, reason) = (round.id.clone(), result.status, result.reason.clone());
-            self.record(Event::RoundFinished { round: id, attempt, status, retry, reason })?;
+            self.record(Event::RoundFinished {
+                round: id,
+                attempt,
+                status,
+                retry,
+                reason,
+            })?;
             if failed {
                 self.stale.insert(round.deployment.clone());
             }
             if !retry {
                 let stop = failed && self.context.plan.on_failure == OnFailure::Stop;
-                return Ok(if stop { Ended::Stop(stop_reason(&result)) } else { Ended::Done });
+                return Ok(if stop {
+                    Ended::Stop(stop_reason(&result))
+                } else {
+                    Ended::Done
+                });
             }
             if self.context.control.is_stopping() {
                 return Ok(Ended::Cancelled);
@@ -65,18 +78,32 @@ impl Runner<'_> {
     }
 
     /// One attempt; `None` when it was stopped on request.
-    async fn attempt(&mut self, round: &Round, attempt: u32) -> Result<Option<RoundResult>, RunError> {
+    async fn attempt(
+        &mut self,
+        round: &Round,
+        attempt: u32,
+    ) -> Result<Option<RoundResult>, RunError> {
         let plan = self.context.plan;
-        let deployment = plan.deployments.iter().find(|d| d.id == round.deployment).expect("a round has its deployment");
+        let deployment = plan
+            .deployments
+            .iter()
+            .find(|d| d.id == round.deployment)
+            .expect("a round has its deployment");
         let mut site = Site::of(self.context, deployment);
         site.output = site.output.join(format!("{}+{attempt}", round.id));
         let folder = self.context.layout.round(&round.id, attempt);
-        self.record(Event::RoundStarted { round: round.id.clone(), attempt })?;
+        self.record(Event::RoundStarted {
+            round: round.id.clone(),
+            attempt,
+        })?;
         let started = (self.context.clock)();
         let mut so_far = Attempt::default();
         let teardown = |s: &Step| matches!(s.action, Action::Stop | Action::Collect);
         let extra = self.extra_restore(round, deployment);
-        for step in extra.iter().chain(round.steps.iter().filter(|s| !teardown(s))) {
+        for step in extra
+            .iter()
+            .chain(round.steps.iter().filter(|s| !teardown(s)))
+        {
             if so_far.failure.is_none() && !so_far.stopped {
                 self.step(&site, round, step, &folder, &mut so_far).await?;
             }
@@ -100,8 +127,15 @@ impl Runner<'_> {
         if planned || never || !self.stale.contains(&round.deployment) {
             return None;
         }
-        let limit = deployment.prepare.iter().find(|s| s.action == Action::Snapshot).map(|s| s.limit);
-        Some(Step { action: Action::Restore, limit: limit.unwrap_or(units::Duration(HASTE)) })
+        let limit = deployment
+            .prepare
+            .iter()
+            .find(|s| s.action == Action::Snapshot)
+            .map(|s| s.limit);
+        Some(Step {
+            action: Action::Restore,
+            limit: limit.unwrap_or(units::Duration(HASTE)),
+        })
     }
 
     async fn step(
@@ -113,7 +147,10 @@ impl Runner<'_> {
         so_far: &mut Attempt,
     ) -> Result<(), RunError> {
         let name = step.action.name().to_owned();
-        self.record(Event::StepStarted { round: round.id.clone(), name: name.clone() })?;
+        self.record(Event::StepStarted {
+            round: round.id.clone(),
+            name: name.clone(),
+        })?;
         let began = Instant::now();
         let done = self.do_step(site, step, folder, so_far).await;
         let seconds = began.elapsed().as_secs_f64();
@@ -126,7 +163,12 @@ impl Runner<'_> {
             // The first failure is the cause; what fails after it, in teardown, stands in the events.
             so_far.failure = Some(format!("{name} failed: {error}"));
         }
-        self.record(Event::StepFinished { round: round.id.clone(), name, seconds, error })
+        self.record(Event::StepFinished {
+            round: round.id.clone(),
+            name,
+            seconds,
+            error,
+        })
     }
 
     async fn do_step(
@@ -140,19 +182,32 @@ impl Runner<'_> {
         let (now, unstoppable) = (context.control.now(), CancellationToken::new());
         let limit = step.limit.0;
         let teardown = database::Step {
-            limit: if now.is_cancelled() { limit.min(HASTE) } else { limit },
+            limit: if now.is_cancelled() {
+                limit.min(HASTE)
+            } else {
+                limit
+            },
             stop: &unstoppable,
         };
         match &step.action {
             Action::Restore => {
                 let choice = site.choose(context.plan.snapshot, limit, now).await?;
                 let mut unseen = |_| {};
-                choice.method.restore(&*site.host, &site.order(), attention(limit, now, &mut unseen)).await?;
+                choice
+                    .method
+                    .restore(
+                        &*site.host,
+                        &site.order(),
+                        attention(limit, now, &mut unseen),
+                    )
+                    .await?;
                 self.stale.remove(&site.id);
                 Ok(())
             }
             Action::Start => {
-                site.database.start(&*site.host, database::Step { limit, stop: now }).await?;
+                site.database
+                    .start(&*site.host, database::Step { limit, stop: now })
+                    .await?;
                 Ok(())
             }
             Action::Measure(measure) => self.measure(site, measure, limit, so_far).await,
@@ -161,7 +216,9 @@ impl Runner<'_> {
                 Some(tool) => collect(site, tool, folder, teardown, so_far).await,
                 None => Ok(()),
             },
-            Action::Deploy | Action::Load(_) | Action::Snapshot => unreachable!("a step of preparation only"),
+            Action::Deploy | Action::Load(_) | Action::Snapshot => {
+                unreachable!("a step of preparation only")
+            }
         }
     }
 
@@ -172,23 +229,42 @@ impl Runner<'_> {
         limit: Duration,
         so_far: &mut Attempt,
     ) -> Result<(), StepError> {
-        let order = driver(measure.workload.driver).run(&site.database.target(), measure, &site.output);
+        let order =
+            driver(measure.workload.driver).run(&site.database.target(), measure, &site.output);
         let observe = &mut self.observe;
         let mut progress = |p: Progress| observe(Notice::Progress(&p));
         let now = self.context.control.now();
-        let _: serde_json::Value = call(&*site.client, order.agent, &order.request, limit, now, &mut progress).await?;
+        let _: serde_json::Value = call(
+            &*site.client,
+            order.agent,
+            &order.request,
+            limit,
+            now,
+            &mut progress,
+        )
+        .await?;
         so_far.measured = Some(measure.workload.driver);
         Ok(())
     }
 
-    fn result(&self, round: &Round, attempt: u32, started: jiff::Timestamp, so_far: Attempt) -> RoundResult {
+    fn result(
+        &self,
+        round: &Round,
+        attempt: u32,
+        started: jiff::Timestamp,
+        so_far: Attempt,
+    ) -> RoundResult {
         RoundResult {
             round: round.id.clone(),
             cell: round.cell.id.clone(),
             variant: round.deployment.clone(),
             repetition: round.repetition,
             attempt,
-            status: if so_far.failure.is_some() { Status::Failed } else { Status::Ok },
+            status: if so_far.failure.is_some() {
+                Status::Failed
+            } else {
+                Status::Ok
+            },
             reason: so_far.failure,
             started,
             ended: (self.context.clock)(),
@@ -198,10 +274,21 @@ impl Runner<'_> {
     }
 
     /// Leaves a database stopped after a failed preparation.
-    pub(super) async fn stop_database(&self, site: &Site, deployment: &Deployment) -> Result<(), StepError> {
-        let limit = deployment.prepare.iter().find(|s| s.action == Action::Stop).map_or(HASTE, |s| s.limit.0);
+    pub(super) async fn stop_database(
+        &self,
+        site: &Site,
+        deployment: &Deployment,
+    ) -> Result<(), StepError> {
+        let limit = deployment
+            .prepare
+            .iter()
+            .find(|s| s.action == Action::Stop)
+            .map_or(HASTE, |s| s.limit.0);
         let stop = CancellationToken::new();
-        Ok(site.database.stop(&*site.host, database::Step { limit, stop: &stop }).await?)
+        Ok(site
+            .database
+            .stop(&*site.host, database::Step { limit, stop: &stop })
+            .await?)
     }
 }
 
@@ -214,16 +301,29 @@ async fn collect(
     so_far: &mut Attempt,
 ) -> Result<(), StepError> {
     site.client.fetch(&site.output, folder).await?;
-    let load = so_far.load.insert(driver(tool).parse(&read_files(folder)?)?);
+    let load = so_far
+        .load
+        .insert(driver(tool).parse(&read_files(folder)?)?);
     if load.count() == 0 {
         return Err(StepError::NoSuccess(load.errors()));
     }
     // Its own copy is home; leaving it behind on the client would be harmless.
     let request = serde_json::json!({ "output": site.output });
-    let () = ask(&*site.client, "load-discard", &request, bounds.limit, bounds.stop).await?;
+    let () = ask(
+        &*site.client,
+        "load-discard",
+        &request,
+        bounds.limit,
+        bounds.stop,
+    )
+    .await?;
     Ok(())
 }
 
 fn stop_reason(result: &RoundResult) -> String {
-    format!("round `{}` failed: {}", result.round, result.reason.as_deref().unwrap_or("for no known reason"))
+    format!(
+        "round `{}` failed: {}",
+        result.round,
+        result.reason.as_deref().unwrap_or("for no known reason")
+    )
 }

@@ -11,7 +11,9 @@ use crate::database::{self, Database};
 use crate::driver::{LoadDriver, Native};
 use crate::host::{AgentError, Host, ask};
 use crate::plan::Deployment;
-use crate::snapshot::{self, Attention, Choice, ChoiceError, Marker, Order, Place, Progress};
+use crate::snapshot::{
+    self, Attention, Choice, ChoiceError, MarkedDirectory, Marker, Order, Progress,
+};
 use crate::spec::{Driver, Method};
 
 /// A deployment on its hosts.
@@ -37,11 +39,31 @@ pub(super) struct Site {
 impl Site {
     /// The site of `deployment`, whose hosts are known to be there.
     pub(super) fn of(context: &Context<'_>, deployment: &Deployment) -> Self {
-        let host_of = |name: &str| Arc::clone(context.hosts.get(name).expect("every host of the plan is held"));
-        let first = deployment.topology.values().flatten().next().expect("a deployment has a host");
+        let host_of = |name: &str| {
+            Arc::clone(
+                context
+                    .hosts
+                    .get(name)
+                    .expect("every host of the plan is held"),
+            )
+        };
+        let first = deployment
+            .topology
+            .values()
+            .flatten()
+            .next()
+            .expect("a deployment has a host");
         let host = host_of(first);
-        let client = host_of(deployment.clients.first().expect("a deployment has a client"));
-        let base = host.directory().join(&context.plan.experiment).join(&deployment.id);
+        let client = host_of(
+            deployment
+                .clients
+                .first()
+                .expect("a deployment has a client"),
+        );
+        let base = host
+            .directory()
+            .join(&context.plan.experiment)
+            .join(&deployment.id);
         let data = base.join("data");
         let database = database::of(deployment, &data, context.reveal);
         Self {
@@ -51,7 +73,10 @@ impl Site {
             snapshot: base.join("snapshot"),
             output: base.join("out"),
             data,
-            marker: Marker { experiment: context.plan.experiment.clone(), deployment: deployment.id.clone() },
+            marker: Marker {
+                experiment: context.plan.experiment.clone(),
+                deployment: deployment.id.clone(),
+            },
             database,
         }
     }
@@ -60,7 +85,11 @@ impl Site {
 impl Site {
     /// Its data and snapshot.
     pub(super) fn order(&self) -> Order {
-        Order { data: self.data.clone(), snapshot: self.snapshot.clone(), marker: self.marker.clone() }
+        Order {
+            data: self.data.clone(),
+            snapshot: self.snapshot.clone(),
+            marker: self.marker.clone(),
+        }
     }
 
     /// How its snapshot is taken and put back.
@@ -71,12 +100,25 @@ impl Site {
         stop: &CancellationToken,
     ) -> Result<Choice, ChoiceError> {
         let mut unseen = |_| {};
-        snapshot::choose(&*self.host, wanted, &self.data, attention(limit, stop, &mut unseen)).await
+        snapshot::choose(
+            &*self.host,
+            wanted,
+            &self.data,
+            attention(limit, stop, &mut unseen),
+        )
+        .await
     }
 
-    /// The sha256 of its snapshot's manifest; `None` when there is no snapshot.
-    pub(super) async fn digest(&self, limit: Duration, stop: &CancellationToken) -> Result<Option<String>, AgentError> {
-        let place = Place { directory: self.snapshot.clone(), marker: self.marker.clone() };
+    /// The sha256 of its snapshot's manifest.
+    pub(super) async fn digest(
+        &self,
+        limit: Duration,
+        stop: &CancellationToken,
+    ) -> Result<String, AgentError> {
+        let place = MarkedDirectory {
+            directory: self.snapshot.clone(),
+            marker: self.marker.clone(),
+        };
         ask(&*self.host, "snapshot-digest", &place, limit, stop).await
     }
 }
@@ -87,7 +129,11 @@ pub(super) fn attention<'a>(
     stop: &CancellationToken,
     progress: &'a mut (dyn FnMut(Progress) + Send),
 ) -> Attention<'a> {
-    Attention { limit, stop: stop.clone(), progress }
+    Attention {
+        limit,
+        stop: stop.clone(),
+        progress,
+    }
 }
 
 /// The load tool of a workload or dataset.
