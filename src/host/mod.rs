@@ -6,6 +6,7 @@ mod facts;
 mod fake;
 mod lease;
 mod local;
+mod mounts;
 mod orphan;
 mod process;
 mod tree;
@@ -19,6 +20,7 @@ pub use agent::{AgentError, Reply, call};
 pub use facts::{Facts, FileSystem};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
+pub use mounts::{Mount, mount_of, mounts};
 pub use orphan::exit_when_orphaned;
 use tokio_util::sync::CancellationToken;
 

@@ -4,3 +4,4 @@
 
 mod fake_host;
 mod host;
+mod snapshot;
