@@ -133,8 +133,6 @@ pub enum Event {
         ok: usize,
         /// Rounds that failed.
         failed: usize,
-        /// Rounds skipped because their deployment failed.
-        skipped: usize,
         /// The estimate that the run began with, s.
         estimated_s: f64,
         /// Time really spent, over all resumes, s.

@@ -114,8 +114,15 @@ impl State {
             } => self.start(*pid, *estimated_s, *resumed),
             Event::SpecChanged { revision, .. } => self.revision = *revision,
             Event::PrepareStarted {
-                deployment, name, ..
-            } => self.enter(deployment, name, entry.at),
+                deployment,
+                step,
+                name,
+            } => {
+                if *step == 0 {
+                    *self.preparations.entry(deployment.clone()).or_default() += 1;
+                }
+                self.enter(deployment, name, entry.at);
+            }
             Event::DeploymentReady {
                 deployment,
                 fingerprint,

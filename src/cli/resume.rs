@@ -3,9 +3,10 @@
 use super::args::{Changes, Global, Resume};
 use super::error::{Code, Failure};
 use super::run::{Session, block_on, conclude};
+use super::status::Counts;
 use super::{inputs, runs};
 use crate::artifacts::{
-    Event, EventLog, Layout, Run, SpecTexts, State, read_events, write_revision,
+    End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision,
 };
 use crate::plan::Plan;
 use crate::runner::Outcome;
@@ -18,7 +19,7 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     let layout = Layout::new(folder);
     let mut log = EventLog::open(&layout.events())?;
     let run = Run::open(layout.folder())?;
-    if let Some(outcome) = finished(&run.state, &run.plan) {
+    if let Some(outcome) = finished(&run) {
         drop(log);
         eprintln!("nothing is missing");
         return conclude(global, &layout, &outcome);
@@ -44,30 +45,10 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
 }
 
 /// The outcome of a run that has all its rounds.
-fn finished(state: &State, plan: &Plan) -> Option<Outcome> {
-    use crate::artifacts::{End, Status};
-    if state.end != Some(End::Finished) {
-        return None;
-    }
-    let of = |wanted: Status| {
-        let outcome = |id: &String| {
-            state
-                .rounds
-                .get(id)
-                .and_then(|r| r.outcome.as_ref())
-                .map(|o| o.1)
-        };
-        plan.rounds
-            .iter()
-            .filter(|r| outcome(&r.id) == Some(wanted))
-            .count()
-    };
-    // Skipped rounds may succeed now.
-    (of(Status::Skipped) == 0).then(|| Outcome::Finished {
-        ok: of(Status::Ok),
-        failed: of(Status::Failed),
-        skipped: 0,
-    })
+fn finished(run: &Run) -> Option<Outcome> {
+    let counts = Counts::of(run);
+    let done = run.state.end == Some(End::Finished);
+    done.then_some(Outcome::Finished { ok: counts.ok, failed: counts.failed })
 }
 
 /// The spec as its file stands now, or as it is archived when that file is gone.

@@ -107,36 +107,18 @@ pub(super) fn conclude(
     let rows = crate::report::rows(&run)?;
     let folder = layout.folder().display();
     let (code, note) = match outcome {
-        Outcome::Finished {
-            failed: 0,
-            skipped: 0,
-            ..
-        } => (Code::Fine, None),
-        Outcome::Finished {
-            failed, skipped, ..
-        } => {
-            let code = if *failed == 0 {
-                Code::Host
-            } else {
-                Code::Rounds
-            };
-            (
-                code,
-                Some(format!(
-                    "{failed} rounds failed, {skipped} were skipped; the report names the reasons"
-                )),
-            )
+        Outcome::Finished { failed: 0, .. } => (Code::Fine, None),
+        Outcome::Finished { failed, .. } => {
+            (Code::Rounds, Some(format!("{failed} rounds failed; the report names the reasons")))
         }
-        Outcome::Stopped { reason } => (
-            Code::Rounds,
-            Some(format!(
-                "stopped: {reason}; go on with `assay resume {folder}`"
-            )),
-        ),
-        Outcome::Cancelled => (
-            Code::Cancelled,
-            Some(format!("stopped; go on with `assay resume {folder}`")),
-        ),
+        Outcome::Unprepared { skipped } => {
+            let note = format!("{skipped} rounds were skipped; mend their deployment, then `assay resume {folder}`");
+            (Code::Host, Some(note))
+        }
+        Outcome::Stopped { reason } => {
+            (Code::Rounds, Some(format!("stopped: {reason}; go on with `assay resume {folder}`")))
+        }
+        Outcome::Cancelled => (Code::Cancelled, Some(format!("stopped; go on with `assay resume {folder}`"))),
     };
     if matches!(outcome, Outcome::Finished { .. }) && !layout.sums().exists() {
         report::write_all(&rows, layout.folder())?;

@@ -6,6 +6,7 @@ mod facts;
 mod fake;
 mod lease;
 mod local;
+mod mounts;
 mod orphan;
 mod process;
 mod tree;
@@ -16,9 +17,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use agent::{AgentError, Reply, ask, call};
-pub use facts::{Facts, FileSystem};
+pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
+pub use mounts::{Mount, mount_of, mounts};
 pub use orphan::exit_when_orphaned;
 use tokio_util::sync::CancellationToken;
 

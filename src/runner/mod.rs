@@ -53,7 +53,10 @@ pub enum Outcome {
         ok: usize,
         /// Rounds that failed.
         failed: usize,
-        /// Rounds whose deployment failed.
+    },
+    /// Every round is done but those whose deployment could not be prepared; resuming tries that again.
+    Unprepared {
+        /// The rounds that were skipped.
         skipped: usize,
     },
     /// A round failed and the experiment says to stop then.
@@ -295,23 +298,17 @@ impl Runner<'_> {
                 .filter(|r| counts(&r.id))
                 .count()
         };
-        Outcome::Finished {
-            ok: of(Status::Ok),
-            failed: of(Status::Failed),
-            skipped: of(Status::Skipped),
+        match of(Status::Skipped) {
+            0 => Outcome::Finished { ok: of(Status::Ok), failed: of(Status::Failed) },
+            skipped => Outcome::Unprepared { skipped },
         }
     }
 
     fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
         let event = match outcome {
-            Outcome::Finished {
-                ok,
-                failed,
-                skipped,
-            } => Event::RunFinished {
+            Outcome::Finished { ok, failed } => Event::RunFinished {
                 ok: *ok,
                 failed: *failed,
-                skipped: *skipped,
                 estimated_s: self.state.estimated_s,
                 actual_s: self.state.spent_s,
                 estimated_bytes: estimate(self.context.plan).host_bytes,
@@ -327,6 +324,9 @@ impl Runner<'_> {
             },
             Outcome::Stopped { reason } => Event::RunStopped {
                 reason: reason.clone(),
+            },
+            Outcome::Unprepared { skipped } => Event::RunStopped {
+                reason: format!("{skipped} rounds were skipped, their deployment could not be prepared"),
             },
             Outcome::Cancelled => Event::RunStopped {
                 reason: "it was asked to stop".to_owned(),

@@ -10,4 +10,5 @@ mod host;
 mod load;
 mod report;
 mod runner;
+mod snapshot;
 mod spec;

@@ -350,6 +350,7 @@ impl Writer<'_> {
                     fingerprint: "c0ffee".into(),
                     snapshot_method: "reflink".into(),
                     bytes: 14_680_064,
+                    snapshot: "5eed".into(),
                 },
             });
         }
