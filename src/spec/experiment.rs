@@ -243,58 +243,6 @@ pub enum Kind {
     OltpDelete,
 }
 
-impl Workload {
-    /// What it is called in results: its name, or the workload itself.
-    #[must_use]
-    pub fn label(&self) -> &str {
-        match &self.name {
-            Some(name) => name.as_str(),
-            None => self.workload.word(),
-        }
-    }
-}
-
-impl Kind {
-    /// The word that it is written as.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::YcsbA => "ycsb_a",
-            Self::YcsbB => "ycsb_b",
-            Self::YcsbC => "ycsb_c",
-            Self::YcsbD => "ycsb_d",
-            Self::YcsbE => "ycsb_e",
-            Self::YcsbF => "ycsb_f",
-            Self::OltpPointSelect => "oltp_point_select",
-            Self::OltpReadOnly => "oltp_read_only",
-            Self::OltpReadWrite => "oltp_read_write",
-            Self::OltpWriteOnly => "oltp_write_only",
-            Self::OltpUpdateIndex => "oltp_update_index",
-            Self::OltpUpdateNonIndex => "oltp_update_non_index",
-            Self::OltpInsert => "oltp_insert",
-            Self::OltpDelete => "oltp_delete",
-        }
-    }
-
-    /// The schema of the tables that it works on.
-    #[must_use]
-    pub fn schema(self) -> Schema {
-        match self {
-            Self::YcsbA | Self::YcsbB | Self::YcsbC | Self::YcsbD | Self::YcsbE | Self::YcsbF => {
-                Schema::Ycsb
-            }
-            Self::OltpPointSelect
-            | Self::OltpReadOnly
-            | Self::OltpReadWrite
-            | Self::OltpWriteOnly
-            | Self::OltpUpdateIndex
-            | Self::OltpUpdateNonIndex
-            | Self::OltpInsert
-            | Self::OltpDelete => Schema::Sysbench,
-        }
-    }
-}
-
 /// How keys are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

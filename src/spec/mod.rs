@@ -27,6 +27,7 @@ mod typed;
 mod value;
 mod vars;
 mod walk;
+mod workload;
 
 pub use experiment::{
     Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,

@@ -61,7 +61,7 @@ pub(super) fn loaded(experiment: &Experiment, _: &Inventory, findings: &mut Find
             let schema = word(schema);
             let message = format!(
                 "`{}` needs a dataset with the schema `{schema}`",
-                workload.workload.word()
+                workload.workload.as_str()
             );
             let help = format!("add `{{driver: native, schema: {schema}}}` to `dataset`");
             findings.value(format!("workloads[{i}].workload"), message, help);
@@ -114,8 +114,8 @@ fn keys_with_effect(path: &str, workload: &Workload, findings: &mut Findings) {
     ];
     for (key, set, kinds) in keys {
         if set && !kinds.contains(&workload.workload) {
-            let kind = workload.workload.word();
-            let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+            let kind = workload.workload.as_str();
+            let words: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
             let message = format!("`{key}` has no effect on `{kind}`");
             let help = format!("it is a key of {}", super::super::suggest::list(&words));
             findings.key(format!("{path}.{key}"), message, help);
