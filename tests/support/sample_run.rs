@@ -549,10 +549,10 @@ impl Noise {
         (self.uniform() * 2.0 - 1.0) * spread
     }
 
-    /// Latencies around `typical` µs with a long tail, at most 4,000 of them recorded one by one.
+    /// Latencies around `typical` µs with a long tail, at most 10,000 of them recorded one by one.
     fn latencies(&mut self, count: u64, typical: f64) -> Latency {
         let mut latency = Latency::new();
-        for _ in 0..count.min(4_000) {
+        for _ in 0..count.min(10_000) {
             let u = self.uniform();
             // A rational tail rather than logarithms, whose last bit differs between platforms.
             let factor = 0.55 + 0.45 * u + 0.02 * u / (1.001 - u);
