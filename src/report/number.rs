@@ -41,6 +41,13 @@ pub fn ratio(value: f64) -> String {
     format!("{}×", decimals(value, places))
 }
 
+/// Two ratios: `1.234–1.345×`.
+#[must_use]
+pub fn ratio_range(low: f64, high: f64) -> String {
+    let low = ratio(low);
+    format!("{}–{}", low.trim_end_matches('×'), ratio(high))
+}
+
 /// The value of a metric in the unit of tables: operations/s or ms.
 #[must_use]
 pub fn of(metric: Metric, value: f64) -> String {

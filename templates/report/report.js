@@ -344,7 +344,7 @@ function drawGroup(holder) {
   holder.append(legend(hidden, () => own.forEach(chart => chart.refresh())));
   const panels = make("div", { className: "panels" });
   holder.append(panels);
-  const add = (box, describe) => { panels.append(box); own.push(new Chart(box, 260, describe)); };
+  const add = (box, describe) => { panels.append(box); own.push(new Chart(box, 240, describe)); };
   for (const metric of [THROUGHPUT, P50, P95, P99]) {
     const { name, unit, hint } = METRICS[metric];
     const log = sweep(group, metric, hidden).log ? ", log scale" : "";
@@ -352,6 +352,7 @@ function drawGroup(holder) {
   }
   let chosen = P95;
   const box = figure("Latency against throughput", "ms; lower and further right is better");
+  box.classList.add("double");
   const select = make("select", {}, ...[P50, P95, P99].map(m => make("option", { value: String(m), selected: m === chosen }, METRICS[m].name.slice(0, 3))));
   select.setAttribute("aria-label", "Percentile");
   box.firstChild.append(select);
