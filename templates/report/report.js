@@ -319,6 +319,8 @@ function swatch(variant) {
 
 function legend(hidden, changed) {
   const bar = make("div", { className: "legend" });
+  bar.setAttribute("role", "group");
+  bar.setAttribute("aria-label", "Variants shown");
   data.variants.forEach((name, variant) => {
     const button = make("button", { type: "button" }, swatch(variant), name);
     button.setAttribute("aria-pressed", "true");
@@ -381,7 +383,8 @@ function timelines() {
   const round = make("select");
   const words = data.step > 1 ? `Each point stands for ${data.step} s: the mean rate and the highest p99 of a second.` : "Each point is one second.";
   const panels = make("div", { className: "panels" });
-  holder.append(make("div", { className: "choose" }, make("label", {}, "Cell", cell), make("label", {}, "Round", round)),
+  holder.append(make("div", { className: "choose" }, make("label", {}, "Cell", cell), make("label", {}, "Round", round),
+    ...data.variants.map((name, variant) => make("span", { className: "sample" }, swatch(variant), name))),
     make("p", { className: "hint" }, words + " The shaded part is warm-up, which no number counts. Drag to zoom, double-click to see all."), panels);
   let plots = [];
   const drawn = () => data.courses.filter(c => key(c) === cell.value && (round.value === "all" || round.value === c.at[2] + "." + c.k));
@@ -435,7 +438,8 @@ function course(panels, courses, title, note, values, show) {
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 5 } },
     scales: { x: { time: false }, y: { range: () => [0, highest * 1.08 || 1] } },
     axes: [
-      { label: "seconds of the window", labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, size: 30 },
+      { label: "seconds of the window", labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, size: 30,
+        incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] },
       { font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, space: 36,
         values: (u, splits) => splits.map(v => short(+v.toPrecision(6))), size: (u, labels) => 14 + 7 * Math.max(2, ...(labels || []).map(l => l.length)) },
     ],

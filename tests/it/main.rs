@@ -1,4 +1,5 @@
-//! All integration tests, in one binary.
+//! The tests of parts together, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../support/mod.rs"]
 mod support;
