@@ -3,14 +3,25 @@
 
 mod agent;
 mod facts;
+mod fake;
+mod lease;
+mod local;
+mod mounts;
+mod orphan;
+mod process;
+mod tree;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use agent::{AgentError, Reply, call};
-pub use facts::{Facts, FileSystem};
+pub use agent::{AgentError, Reply, ask, call};
+pub use facts::{Facts, FileSystem, gather};
+pub use fake::{Call, FakeHost, Fault, Files};
+pub use local::LocalHost;
+pub use mounts::{Mount, mount_of, mounts};
+pub use orphan::exit_when_orphaned;
 use tokio_util::sync::CancellationToken;
 
 /// A boxed future, so that the traits of the adapters can be used as objects.

@@ -4,4 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cli;
+mod fake_host;
+mod host;
+mod load;
 mod report;
+mod runner;
+mod snapshot;
+mod spec;

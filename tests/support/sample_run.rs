@@ -349,6 +349,7 @@ impl Writer<'_> {
                     fingerprint: "c0ffee".into(),
                     snapshot_method: "reflink".into(),
                     bytes: 14_680_064,
+                    snapshot: "5eed".into(),
                 },
             });
         }
@@ -444,7 +445,6 @@ impl Writer<'_> {
         self.say(Event::RunFinished {
             ok: 0,
             failed: 0,
-            skipped: 0,
             estimated_s: 410.0,
             actual_s: self.now - BEGIN as f64,
             estimated_bytes: 60_000_000,

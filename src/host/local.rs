@@ -1,0 +1,128 @@
+//! This machine as a host.
+
+use std::path::{Path, PathBuf};
+
+use tokio::task::spawn_blocking;
+
+use super::lease::{self, Refusal};
+use super::process::{self, End};
+use super::{Command, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
+
+/// This machine.
+#[derive(Clone, Debug)]
+pub struct LocalHost {
+    name: String,
+    directory: PathBuf,
+    assay: PathBuf,
+}
+
+impl LocalHost {
+    /// This machine by the name that the inventory gives it; `directory` is absolute, `assay` is the binary that
+    /// works here.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        directory: impl Into<PathBuf>,
+        assay: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            directory: directory.into(),
+            assay: assay.into(),
+        }
+    }
+
+    fn io(&self, what: String, source: std::io::Error) -> HostError {
+        HostError::Io {
+            host: self.name.clone(),
+            what,
+            source,
+        }
+    }
+
+    async fn execute(&self, command: &Command, watch: Watch<'_>) -> Result<Output, HostError> {
+        let what = describe(command);
+        let host = self.name.clone();
+        if watch.stop.is_cancelled() {
+            return Err(HostError::Stopped { host, what });
+        }
+        let program = match &command.program {
+            Program::Assay => &self.assay,
+            Program::Path(path) => path,
+        };
+        let limit = command.limit;
+        match process::run(program, command, watch).await {
+            Ok((End::Itself(status), stderr)) => Ok(Output { status, stderr }),
+            Ok((End::Limit, _)) => Err(HostError::Limit { host, what, limit }),
+            Ok((End::Stopped, _)) => Err(HostError::Stopped { host, what }),
+            Err(error) => Err(self.io(format!("run `{}`", program.display()), error)),
+        }
+    }
+
+    async fn copy(&self, remote: &Path, local: &Path) -> Result<(), HostError> {
+        let (from, to) = (remote.to_owned(), local.to_owned());
+        let what = || format!("copy `{}` to `{}`", remote.display(), local.display());
+        spawn_blocking(move || tree::copy(&from, &to))
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
+            .map_err(|error| self.io(what(), error))
+    }
+
+    async fn hold(&self, owner: &str) -> Result<Lease, HostError> {
+        let (directory, owner) = (self.directory.clone(), owner.to_owned());
+        let taken = spawn_blocking(move || lease::take(&directory, &owner))
+            .await
+            .map_err(|error| Refusal::Io(std::io::Error::other(error)))
+            .flatten();
+        match taken {
+            Ok(held) => Ok(Lease(Box::new(held))),
+            Err(Refusal::Held(owner)) => Err(HostError::Held {
+                host: self.name.clone(),
+                owner,
+            }),
+            Err(Refusal::Io(error)) => {
+                let what = format!("take the lease in `{}`", self.directory.display());
+                Err(self.io(what, error))
+            }
+        }
+    }
+}
+
+impl Host for LocalHost {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn run<'a>(
+        &'a self,
+        command: &'a Command,
+        watch: Watch<'a>,
+    ) -> Pending<'a, Result<Output, HostError>> {
+        Box::pin(self.execute(command, watch))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        remote: &'a Path,
+        local: &'a Path,
+    ) -> Pending<'a, Result<(), HostError>> {
+        Box::pin(self.copy(remote, local))
+    }
+
+    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
+        Box::pin(self.hold(owner))
+    }
+}
+
+/// The command as error messages name it: `assay agent load`, `/bin/tool`. A program's arguments may hold secrets.
+pub(super) fn describe(command: &Command) -> String {
+    match &command.program {
+        Program::Assay => format!("assay {}", command.args.join(" ")),
+        Program::Path(path) => path.display().to_string(),
+    }
+}

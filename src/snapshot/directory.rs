@@ -1,1 +1,0 @@
-//! The work on a data directory, done on its own host.

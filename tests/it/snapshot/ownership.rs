@@ -1,0 +1,306 @@
+//! Whose a directory is: nothing is emptied, replaced or removed that does not carry the marker.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, symlink};
+
+use assay::snapshot::directory::{deploy, remove, restore, take, verify};
+use assay::snapshot::{Order, SnapshotError};
+use tempfile::TempDir;
+
+use super::trees::account;
+use super::{Bench, COPY, marker, other_marker, quiet};
+
+/// A bench with a file in its data and one in its snapshot.
+fn taken() -> Bench {
+    let bench = Bench::new();
+    bench.write("table", "kept");
+    take(&bench.order, COPY, &mut quiet).unwrap();
+    bench
+}
+
+fn said<T: std::fmt::Debug>(result: Result<T, SnapshotError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_directory_without_a_marker_is_never_replaced_or_removed() {
+    let folder = TempDir::new().unwrap();
+    let directory = folder.path().join("precious");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("thesis"), "years of work").unwrap();
+    let expected = format!(
+        "`{}` is left alone: it carries no marker of assay, \
+         wanted is the marker of deployment `wal` of experiment `quick`",
+        directory.display()
+    );
+    assert_eq!(said(deploy(&directory, &marker(), &mut quiet)), expected);
+    assert_eq!(said(remove(&directory, &marker(), &mut quiet)), expected);
+    assert!(directory.join("thesis").exists());
+    fs::remove_file(directory.join("thesis")).unwrap();
+    assert_eq!(said(deploy(&directory, &marker(), &mut quiet)), expected);
+}
+
+#[test]
+fn a_directory_of_another_deployment_is_never_replaced_or_removed() {
+    let bench = taken();
+    let expected = format!(
+        "`{}` is left alone: it carries the marker of deployment `wal` of experiment `quick`, \
+         wanted is the marker of deployment `delete` of experiment `quick`",
+        bench.data().display()
+    );
+    let other = other_marker();
+    assert_eq!(said(deploy(bench.data(), &other, &mut quiet)), expected);
+    assert_eq!(said(remove(bench.data(), &other, &mut quiet)), expected);
+    assert_eq!(bench.read("table"), "kept");
+}
+
+#[test]
+fn a_deployment_replaces_its_own_data() {
+    let bench = taken();
+    deploy(bench.data(), &marker(), &mut quiet).unwrap();
+    assert_eq!(account(bench.data()).len(), 1);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_removed_already() {
+    let bench = taken();
+    for _ in 0..2 {
+        remove(bench.data(), &marker(), &mut quiet).unwrap();
+        assert!(!bench.data().exists());
+    }
+}
+
+#[test]
+fn a_snapshot_is_removed_with_its_manifest() {
+    let bench = taken();
+    remove(bench.snapshot(), &marker(), &mut quiet).unwrap();
+    assert_eq!(bench.names(), ["data", "snapshots"]);
+}
+
+#[test]
+fn a_removal_does_not_follow_links() {
+    let bench = taken();
+    let outside = TempDir::new().unwrap();
+    fs::write(outside.path().join("file"), "outside").unwrap();
+    symlink(outside.path(), bench.data().join("link")).unwrap();
+    remove(bench.data(), &marker(), &mut quiet).unwrap();
+    assert!(outside.path().join("file").exists());
+}
+
+#[test]
+fn a_link_in_the_place_of_data_is_refused() {
+    let bench = taken();
+    let link = bench.data().with_file_name("link");
+    symlink(bench.data(), &link).unwrap();
+    let message = said(remove(&link, &marker(), &mut quiet));
+    assert!(message.ends_with("it is a symbolic link"), "{message}");
+    assert_eq!(bench.read("table"), "kept");
+}
+
+#[test]
+fn a_marker_that_is_a_link_counts_for_nothing() {
+    let bench = taken();
+    let precious = bench.data().with_file_name("precious");
+    fs::create_dir(&precious).unwrap();
+    symlink(
+        bench.data().join(".assay-marker"),
+        precious.join(".assay-marker"),
+    )
+    .unwrap();
+    assert!(remove(&precious, &marker(), &mut quiet).is_err());
+    assert!(precious.exists());
+}
+
+#[test]
+fn a_marker_that_is_no_marker_is_an_error_with_its_path() {
+    let bench = taken();
+    let path = bench.data().join(".assay-marker");
+    fs::write(&path, "{").unwrap();
+    let message = said(remove(bench.data(), &marker(), &mut quiet));
+    assert_eq!(message, format!("cannot understand `{}`", path.display()));
+}
+
+#[test]
+fn data_without_a_marker_is_not_taken() {
+    let bench = taken();
+    fs::remove_file(bench.data().join(".assay-marker")).unwrap();
+    let message = said(take(&bench.order, COPY, &mut quiet));
+    assert!(message.contains("carries no marker"), "{message}");
+}
+
+#[test]
+fn a_snapshot_never_replaces_what_is_not_the_same_deployments() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.snapshot()).unwrap();
+    fs::write(bench.snapshot().join("thesis"), "years of work").unwrap();
+    let message = said(take(&bench.order, COPY, &mut quiet));
+    assert!(message.contains("carries no marker"), "{message}");
+    assert!(bench.snapshot().join("thesis").exists());
+}
+
+#[test]
+fn a_snapshot_in_the_data_or_the_data_in_the_snapshot_is_refused() {
+    let bench = taken();
+    let order = |data: &str, snapshot: &str| Order {
+        data: bench.data().join(data),
+        snapshot: bench.data().join(snapshot),
+        marker: marker(),
+    };
+    for order in [order("", "t0"), order("data", ""), order("", "")] {
+        let message = said(take(&order, COPY, &mut quiet));
+        assert!(message.ends_with("overlap"), "{message}");
+    }
+}
+
+#[test]
+fn data_that_is_not_there_is_not_taken() {
+    let bench = taken();
+    remove(bench.data(), &marker(), &mut quiet).unwrap();
+    let message = said(take(&bench.order, COPY, &mut quiet));
+    let data = bench.data().display();
+    assert_eq!(message, format!("there is no data directory at `{data}`"));
+    verify(bench.snapshot(), &marker(), &mut quiet).unwrap();
+}
+
+#[test]
+fn what_lies_in_the_way_without_a_marker_is_named_and_stays() {
+    let bench = taken();
+    let incoming = bench.data().with_file_name("data.incoming");
+    fs::create_dir(&incoming).unwrap();
+    fs::write(incoming.join("thesis"), "years of work").unwrap();
+    let message = said(restore(&bench.order, COPY, &mut quiet));
+    let start = format!("`{}` is left alone", incoming.display());
+    assert!(message.starts_with(&start), "{message}");
+    assert!(incoming.join("thesis").exists());
+}
+
+#[test]
+fn what_a_dead_call_left_is_removed_in_whatever_state() {
+    let bench = taken();
+    let folder = bench.data().parent().unwrap();
+    // Made, but not yet marked; marked by half; marked and filled.
+    fs::create_dir(folder.join("data.incoming")).unwrap();
+    fs::create_dir(folder.join("data.partial")).unwrap();
+    fs::write(folder.join("data.partial/.assay-marker.new"), "{\"exp").unwrap();
+    deploy(&folder.join("data.outgoing"), &marker(), &mut quiet).unwrap();
+    fs::write(folder.join("data.outgoing/file"), "old").unwrap();
+    restore(&bench.order, COPY, &mut quiet).unwrap();
+    assert_eq!(
+        bench.names(),
+        ["data", "snapshots", "t0", "t0.manifest.json"]
+    );
+}
+
+#[test]
+fn a_snapshot_without_its_manifest_is_not_restored() {
+    let bench = taken();
+    fs::remove_file(bench.manifest()).unwrap();
+    let message = said(restore(&bench.order, COPY, &mut quiet));
+    let path = bench.manifest();
+    assert_eq!(
+        message,
+        format!("there is no manifest at `{}`", path.display())
+    );
+}
+
+#[test]
+fn a_snapshot_that_is_not_there_is_not_restored_and_the_data_stays() {
+    let bench = Bench::new();
+    bench.write("table", "kept");
+    let message = said(restore(&bench.order, COPY, &mut quiet));
+    assert!(message.starts_with("there is no snapshot at"), "{message}");
+    assert_eq!(bench.read("table"), "kept");
+}
+
+/// What a restore and a verification say of a snapshot that was tampered with; the data stays.
+fn tampered(tamper: impl Fn(&Bench)) -> (Option<String>, String) {
+    let bench = taken();
+    bench.write("table", "data");
+    tamper(&bench);
+    let verified = said(verify(bench.snapshot(), &marker(), &mut quiet));
+    let restored = restore(&bench.order, COPY, &mut quiet).err();
+    if restored.is_some() {
+        assert_eq!(bench.read("table"), "data");
+        assert_eq!(
+            bench.names(),
+            ["data", "snapshots", "t0", "t0.manifest.json"]
+        );
+    }
+    let root = format!("{}/", bench.snapshot().display());
+    let short = |text: String| text.replace(&root, "");
+    (
+        restored.map(|error| short(error.to_string())),
+        short(verified),
+    )
+}
+
+#[test]
+fn a_snapshot_that_lost_bytes_is_not_restored() {
+    let (restored, verified) = tampered(|bench| {
+        let file = File::options()
+            .write(true)
+            .open(bench.snapshot().join("table"));
+        file.unwrap().set_len(3).unwrap();
+    });
+    let expected = "`table` differs from its snapshot's manifest: it has 3 bytes, not 4";
+    assert_eq!(restored.unwrap(), expected);
+    assert_eq!(verified, expected);
+}
+
+#[test]
+fn a_snapshot_that_lost_or_gained_a_file_is_not_restored() {
+    let (restored, verified) =
+        tampered(|bench| fs::remove_file(bench.snapshot().join("table")).unwrap());
+    // The folder's own time tells first.
+    let expected = "differs from its snapshot's manifest: it was modified at another time";
+    assert!(restored.unwrap().ends_with(expected));
+    assert!(verified.ends_with(expected));
+    let with_time_set_back = |change: fn(&Bench)| {
+        tampered(move |bench| {
+            let root = File::open(bench.snapshot()).unwrap();
+            let time = root.metadata().unwrap().modified().unwrap();
+            change(bench);
+            root.set_modified(time).unwrap();
+        })
+    };
+    let lost = |bench: &Bench| fs::remove_file(bench.snapshot().join("table")).unwrap();
+    let (restored, _) = with_time_set_back(lost);
+    assert_eq!(
+        restored.unwrap(),
+        "`table` differs from its snapshot's manifest: it is missing"
+    );
+    let gained = |bench: &Bench| fs::write(bench.snapshot().join("more"), "").unwrap();
+    let (restored, _) = with_time_set_back(gained);
+    assert_eq!(
+        restored.unwrap(),
+        "`more` differs from its snapshot's manifest: the manifest does not know it"
+    );
+}
+
+#[test]
+fn a_bit_that_rotted_in_a_snapshot_is_found_by_its_verification() {
+    let (_, verified) = tampered(|bench| {
+        let path = bench.snapshot().join("table");
+        let file = File::options().write(true).open(path).unwrap();
+        let time = file.metadata().unwrap().modified().unwrap();
+        file.write_all_at(b"K", 0).unwrap();
+        file.set_modified(time).unwrap();
+    });
+    assert_eq!(
+        verified,
+        "`table` differs from its snapshot's manifest: its content is another"
+    );
+}
+
+#[test]
+fn the_manifest_holds_the_sha256_of_every_file() {
+    let bench = taken();
+    let text = fs::read_to_string(bench.manifest()).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // printf kept | sha256sum
+    let sum = "79f076abdd19a752db7267bfff2f9022161d120dea919fdaca2ffdfc24ca8c96";
+    let table = &manifest["entries"][1];
+    assert_eq!(table["path"], "table");
+    assert_eq!(table["size"], 4);
+    assert_eq!(table["sha256"], sum);
+}
