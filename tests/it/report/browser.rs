@@ -10,6 +10,10 @@ use super::{default_rows, html, sample};
 use crate::support::sample_run::Sample;
 
 /// Says that the test is skipped when there is none.
+#[expect(
+    clippy::print_stderr,
+    reason = "who runs the tests should see what was not tested"
+)]
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let path = std::env::var_os("PATH").unwrap_or_default();
