@@ -77,13 +77,7 @@ fn line(
 
 /// A metric's name with the unit of tables: `p95 ms`.
 pub(super) fn title(metric: Metric) -> String {
-    let name = match metric {
-        Metric::Throughput => "Throughput",
-        Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 | Metric::Max => {
-            metric::word(metric)
-        }
-    };
-    format!("{name} {}", metric::shown_unit(metric))
+    format!("{} {}", metric::short(metric), metric::shown_unit(metric))
 }
 
 /// `3`, or `2 of 3` when not all are good.
@@ -118,8 +112,11 @@ fn ratio(comparison: Option<&Comparison>, detail: Detail) -> String {
     };
     match (comparison.ratio, comparison.min, comparison.max) {
         (Some(ratio), Some(min), Some(max)) if detail == Detail::Ranges && comparison.n > 1 => {
-            let ends = [min, max].map(number::ratio).join("–");
-            format!("{} ({ends})", number::ratio(ratio))
+            format!(
+                "{} ({})",
+                number::ratio(ratio),
+                number::ratio_range(min, max)
+            )
         }
         (Some(ratio), ..) => number::ratio(ratio),
         _ => "–".into(),

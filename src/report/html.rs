@@ -58,7 +58,8 @@ pub(super) fn render(rows: &Rows, templates: Option<&Path>) -> Result<String, Re
 struct Title {
     metric: Metric,
     word: &'static str,
-    title: String,
+    title: &'static str,
+    short: &'static str,
     unit: &'static str,
     higher_is_better: bool,
 }
@@ -67,7 +68,8 @@ fn title(metric: Metric) -> Title {
     Title {
         metric,
         word: metric::word(metric),
-        title: metric::name(metric).into(),
+        title: metric::name(metric),
+        short: metric::short(metric),
         unit: metric::shown_unit(metric),
         higher_is_better: metric == Metric::Throughput,
     }
@@ -80,6 +82,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     });
     environment.add_filter("rate", number::rate);
     environment.add_filter("ratio", number::ratio);
+    environment.add_filter("ratio_range", number::ratio_range);
     environment.add_filter("duration", number::duration);
     environment.add_filter("grouped", number::grouped);
     environment.add_filter("bytes", |n: u64| Bytes(n).to_string());

@@ -45,6 +45,19 @@ pub(super) const fn name(metric: Metric) -> &'static str {
     }
 }
 
+/// The metric's name where its unit stands beside it.
+#[must_use]
+pub(super) const fn short(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "Throughput",
+        Metric::Mean => "Mean",
+        Metric::P50 => "p50",
+        Metric::P95 => "p95",
+        Metric::P99 => "p99",
+        Metric::Max => "Max",
+    }
+}
+
 /// The unit of the metric's values in data files.
 #[must_use]
 pub(super) const fn unit(metric: Metric) -> &'static str {

@@ -4,11 +4,11 @@ use crate::spec::Metric;
 
 /// A whole number with its thousands apart: `12,345`.
 #[must_use]
-pub fn grouped(n: u64) -> String {
+pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -18,20 +18,20 @@ pub fn grouped(n: u64) -> String {
 
 /// Operations/s to about four digits: `12,345`, `123.4`, `1.234`.
 #[must_use]
-pub fn rate(value: f64) -> String {
+pub(super) fn rate(value: f64) -> String {
     decimals(value, if value >= 999.95 { 0 } else { places(value, 4) })
 }
 
 /// A latency given in µs, in ms to three digits and at most to the µs: `123`, `12.3`, `1.23`, `0.012`.
 #[must_use]
-pub fn milliseconds(us: f64) -> String {
+pub(super) fn milliseconds(us: f64) -> String {
     let ms = us / 1000.0;
     decimals(ms, if ms >= 99.95 { 0 } else { places(ms, 3).min(3) })
 }
 
 /// A ratio to three or more digits: `1.234×`, `12.3×`.
 #[must_use]
-pub fn ratio(value: f64) -> String {
+pub(super) fn ratio(value: f64) -> String {
     let places = match value {
         v if v < 0.0995 => places(v, 3),
         v if v < 9.9995 => 3,
@@ -41,9 +41,16 @@ pub fn ratio(value: f64) -> String {
     format!("{}×", decimals(value, places))
 }
 
+/// Two ratios: `1.234–1.345×`.
+#[must_use]
+pub(super) fn ratio_range(low: f64, high: f64) -> String {
+    let low = ratio(low);
+    format!("{}–{}", low.trim_end_matches('×'), ratio(high))
+}
+
 /// The value of a metric in the unit of tables: operations/s or ms.
 #[must_use]
-pub fn of(metric: Metric, value: f64) -> String {
+pub(super) fn of(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Throughput => rate(value),
         Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 | Metric::Max => milliseconds(value),
@@ -52,7 +59,7 @@ pub fn of(metric: Metric, value: f64) -> String {
 
 /// A length of time in s, as `0.4 s`, `12 s`, `3m 5s` or `1h 2m 3s`.
 #[must_use]
-pub fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "unknown".into();
     }
@@ -69,7 +76,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// A point in time to the second: `2026-03-01 10:00:00 UTC`.
 #[must_use]
-pub fn time(at: jiff::Timestamp) -> String {
+pub(super) fn time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 

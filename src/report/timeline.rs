@@ -35,7 +35,7 @@ pub struct Course {
 impl Timelines {
     /// Courses at the finest resolution that keeps all of them within the budget.
     #[must_use]
-    pub(super) fn of(courses: Vec<Course>) -> Self {
+    pub fn of(courses: Vec<Course>) -> Self {
         let points: usize = courses.iter().map(|c| c.rates.len()).sum();
         let step_s = points.div_ceil(BUDGET).max(1) as u64;
         let courses = if step_s == 1 {

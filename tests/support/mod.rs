@@ -1,3 +1,4 @@
 //! What several tests share.
 
-pub mod sample_run;
+pub(crate) mod golden;
+pub(crate) mod sample_run;

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use assay::artifacts::{
     Event, EventLog, Layout, Manifest, Measured, RoundResult, Run, SpecTexts, Status, create_run,
-    write_new,
 };
 use assay::host::{Facts, FileSystem};
 use assay::measurement::{Interval, Latency, LoadResult, OperationResult, Phase};
@@ -24,35 +23,35 @@ const WARMUP: u64 = 2;
 
 /// What a sample run is made of.
 #[derive(Clone)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The variants; the first is the baseline.
-    pub variants: Vec<&'static str>,
+    pub(crate) variants: Vec<&'static str>,
     /// The workloads.
-    pub workloads: Vec<Kind>,
+    pub(crate) workloads: Vec<Kind>,
     /// Client threads.
-    pub threads: Vec<u32>,
+    pub(crate) threads: Vec<u32>,
     /// Target rates; empty is closed loop.
-    pub rates: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
     /// Rounds of each cell and variant.
-    pub repetitions: u32,
+    pub(crate) repetitions: u32,
     /// Length of each window, s.
-    pub window: u64,
+    pub(crate) window: u64,
     /// Round id -> why it fails.
-    pub failing: BTreeMap<String, String>,
+    pub(crate) failing: BTreeMap<String, String>,
     /// Round id -> why its first attempt fails; the second is good.
-    pub retried: BTreeMap<String, String>,
+    pub(crate) retried: BTreeMap<String, String>,
     /// Variants that cannot be prepared, and why.
-    pub unready: BTreeMap<&'static str, String>,
+    pub(crate) unready: BTreeMap<&'static str, String>,
     /// After so many rounds the run stops, without a word.
-    pub cut: Option<usize>,
+    pub(crate) cut: Option<usize>,
     /// After so many rounds the run is resumed with a changed spec.
-    pub changed: Option<usize>,
+    pub(crate) changed: Option<usize>,
     /// Failed operations in every round, by kind of error.
-    pub errors: BTreeMap<String, u64>,
+    pub(crate) errors: BTreeMap<String, u64>,
     /// Words put into every free text: host names, versions, configuration.
-    pub hostile: Option<&'static str>,
+    pub(crate) hostile: Option<&'static str>,
     /// Successful operations in a second on one thread.
-    pub pace: u64,
+    pub(crate) pace: u64,
 }
 
 impl Default for Sample {
@@ -78,13 +77,13 @@ impl Default for Sample {
 }
 
 /// The id of a round.
-pub fn round_id(kind: Kind, threads: u32, variant: &str, repetition: u32) -> String {
+pub(crate) fn round_id(kind: Kind, threads: u32, variant: &str, repetition: u32) -> String {
     format!("{kind}.t{threads}.{variant}.r{repetition}")
 }
 
 impl Sample {
     /// Writes the run into `folder/artifacts` and reads it back.
-    pub fn build(&self, folder: &Path) -> Run {
+    pub(crate) fn build(&self, folder: &Path) -> Run {
         let plan = self.plan();
         let experiment = self.experiment();
         let texts = SpecTexts {
@@ -172,7 +171,7 @@ impl Sample {
         let suffix = rate.map(|r| format!(".q{r}")).unwrap_or_default();
         let mut variants = self.variants.clone();
         // Every other block runs the variants the other way round.
-        if block % 2 == 0 {
+        if block.is_multiple_of(2) {
             variants.reverse();
         }
         for variant in variants {
@@ -394,10 +393,12 @@ impl Writer<'_> {
         });
         self.now += (WARMUP + self.sample.window) as f64 + 0.8;
         let folder = self.layout.round(&round.id, attempt);
+        // Not flushed to disk: nobody pulls the plug on a test.
+        std::fs::create_dir_all(&folder).unwrap();
         let load = failure.is_none().then(|| self.sample.load(round));
         if let Some(load) = &load {
             for (name, bytes) in load.to_files(SystemTime::UNIX_EPOCH) {
-                write_new(&folder.join(name), &bytes).unwrap();
+                std::fs::write(folder.join(name), &bytes).unwrap();
             }
         }
         let status = if failure.is_some() {
@@ -419,7 +420,7 @@ impl Writer<'_> {
             measured: load.as_ref().map(Measured::of),
         };
         let json = serde_json::to_vec_pretty(&result).unwrap();
-        write_new(&folder.join("result.json"), &json).unwrap();
+        std::fs::write(folder.join("result.json"), &json).unwrap();
         self.end(round, attempt, status, retry, failure.cloned());
     }
 
@@ -549,10 +550,10 @@ impl Noise {
         (self.uniform() * 2.0 - 1.0) * spread
     }
 
-    /// Latencies around `typical` µs with a long tail, at most 4,000 of them recorded one by one.
+    /// Latencies around `typical` µs with a long tail, at most 10,000 of them recorded one by one.
     fn latencies(&mut self, count: u64, typical: f64) -> Latency {
         let mut latency = Latency::new();
-        for _ in 0..count.min(4_000) {
+        for _ in 0..count.min(10_000) {
             let u = self.uniform();
             // A rational tail rather than logarithms, whose last bit differs between platforms.
             let factor = 0.55 + 0.45 * u + 0.02 * u / (1.001 - u);

@@ -92,6 +92,30 @@ fn replication(rows: &Rows, notes: &mut Notes) {
             "Up to {n} rounds of each cell and variant: their range is shown; no inference is made yet."
         )),
     }
+    lonely(rows, most, notes);
+}
+
+/// Comparisons that rest on fewer pairs than two although most cells have more.
+fn lonely(rows: &Rows, most: usize, notes: &mut Notes) {
+    let pairs = |n: usize| {
+        let all = rows.results().filter(|r| r.counts.pending == 0);
+        all.filter_map(|r| r.comparison.get(&Metric::Throughput))
+            .filter(|c| c.n == n)
+            .count()
+    };
+    let (none, one) = (pairs(0), pairs(1));
+    if none > 0 && most > 0 {
+        notes.warn(format!(
+            "{} no pair of good rounds.",
+            has("comparison", none)
+        ));
+    }
+    if one > 0 && most > 1 {
+        notes.warn(format!(
+            "{} one pair of good rounds only: nothing can be said about noise there.",
+            has("comparison", one)
+        ));
+    }
 }
 
 fn failures(rows: &Rows, notes: &mut Notes) {
@@ -199,6 +223,15 @@ fn design(rows: &Rows, notes: &mut Notes) {
     if rows.run.restore == "never" {
         notes.warn("Data was never put back: each round worked on what the last one left.".into());
     }
+}
+
+/// `1 comparison has`, `2 comparisons have`.
+fn has(noun: &str, n: usize) -> String {
+    format!(
+        "{} {}",
+        plural(n, noun),
+        if n == 1 { "has" } else { "have" }
+    )
 }
 
 /// `1 round`, `2 rounds`.

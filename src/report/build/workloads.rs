@@ -130,22 +130,29 @@ fn parameters(round: &plan::Round) -> Vec<(String, String)> {
     let Some(measure) = measure else {
         return Vec::new();
     };
-    let Measure {
-        workload,
-        dataset,
-        warmup,
-        duration,
-        ..
-    } = measure;
-    let mut parameters = pairs("", workload);
+    let mut parameters = fields(&measure.workload);
     parameters.retain(|(label, _)| label != "name");
-    parameters.extend(pairs("dataset ", dataset));
-    parameters.push(("warm-up".into(), number::duration(warmup.as_secs_f64())));
-    parameters.push(("window".into(), number::duration(duration.as_secs_f64())));
+    parameters.push(("dataset".into(), dataset(measure)));
+    let lengths = [("warm-up", measure.warmup), ("window", measure.duration)];
+    parameters.extend(lengths.map(|(label, d)| (label.to_owned(), d.to_string())));
     parameters
 }
 
-fn pairs<T: Serialize>(prefix: &str, value: &T) -> Vec<(String, String)> {
+/// `ycsb, records 1,000`.
+fn dataset(measure: &Measure) -> String {
+    let mut words = Vec::new();
+    for (label, value) in fields(&measure.dataset) {
+        match label.as_str() {
+            "driver" => {}
+            "schema" => words.insert(0, value),
+            _ => words.push(format!("{label} {value}")),
+        }
+    }
+    words.join(", ")
+}
+
+/// The fields that are set.
+fn fields<T: Serialize>(value: &T) -> Vec<(String, String)> {
     let json = serde_json::to_value(value).expect("a spec is plain data");
     let fields = json.as_object().into_iter().flatten();
     fields
@@ -156,7 +163,7 @@ fn pairs<T: Serialize>(prefix: &str, value: &T) -> Vec<(String, String)> {
                 serde_json::Value::Number(n) => n.as_u64().map_or(n.to_string(), number::grouped),
                 other => other.to_string(),
             };
-            (format!("{prefix}{}", key.replace('_', " ")), text)
+            (key.replace('_', " "), text)
         })
         .collect()
 }
