@@ -371,6 +371,31 @@ fn many_writers_wait_for_each_other_instead_of_failing() {
 }
 
 #[test]
+fn a_run_whose_writes_all_fail_ends_at_its_time() {
+    let mut bed = Bed::loaded(Schema::Ycsb);
+    bed.pragmas.push(("busy_timeout".into(), "0".into()));
+    let holder = Connection::open(bed.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let result = bed.measure(bed.order(workload(Kind::YcsbA), 2)).unwrap();
+    let [read, update] = &result.operations[..] else {
+        panic!()
+    };
+    assert!(update.errors["busy"] > 0 && update.latency.count() == 0);
+    assert!(read.errors.is_empty() && read.latency.count() > 0);
+}
+
+#[test]
+fn one_thread_can_have_the_file_to_itself() {
+    let mut bed = Bed::loaded(Schema::Sysbench);
+    let exclusive = ("locking_mode".into(), "exclusive".into());
+    bed.pragmas.insert(0, exclusive);
+    let result = bed
+        .measure(bed.order(workload(Kind::OltpReadWrite), 1))
+        .unwrap();
+    assert!(result.errors() == 0 && result.count() > 0);
+}
+
+#[test]
 fn a_full_disk_ends_the_run_and_is_named() {
     let mut bed = Bed::loaded(Schema::Sysbench);
     let pages = bed.number("PRAGMA page_count");
