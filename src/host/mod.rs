@@ -7,6 +7,7 @@ mod fake;
 mod lease;
 mod local;
 mod mounts;
+mod nics;
 mod orphan;
 mod process;
 mod tree;
@@ -17,7 +18,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use agent::{AgentError, Reply, call};
-pub use facts::{Facts, FileSystem};
+pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
