@@ -1,7 +1,7 @@
 //! assay tells, with evidence, whether one database set-up is faster than another.
 //!
-//! Data flow: an experiment file is parsed ([`spec`]), planned ([`plan`]), executed (`runner`) and archived
-//! ([`artifacts`]); the archive is compared and drawn (`report`). State is the event log replayed.
+//! Data flow: an experiment file is parsed ([`spec`]), planned ([`plan`]), executed ([`runner`]) and archived
+//! ([`artifacts`]); the archive is compared and drawn ([`report`]). State is the event log replayed.
 //!
 //! A module uses only rows below its own; modules of one row do not see each other (`tests/layers.rs`):
 //!
@@ -20,10 +20,16 @@
 )]
 
 pub mod artifacts;
+pub mod cli;
+pub mod database;
 pub mod driver;
 pub mod host;
+pub mod load;
 pub mod measurement;
 pub mod plan;
+pub mod report;
+pub mod runner;
 pub mod snapshot;
 pub mod spec;
+pub mod statistics;
 pub mod units;

@@ -1,1 +1,5 @@
-fn main() {}
+//! The `assay` program: everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    assay::cli::main()
+}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::layout::SUMS;
+use super::layout::{SUMS, TORN};
 use super::{ArchiveError, Layout, write_new};
 
 /// What checking a run's files found.
@@ -32,11 +32,12 @@ impl Verification {
     }
 }
 
-/// Writes the checksums of every file of the run.
+/// Writes the checksums of every file of the run, and clears away what a killed process left half written.
 ///
 /// # Errors
 /// A file cannot be read, or the checksums are there already.
 pub fn write_sums(layout: &Layout) -> Result<(), ArchiveError> {
+    remove_torn(layout.folder())?;
     let mut text = String::new();
     for (path, sum) in sums_of(layout.folder())? {
         text.push_str(&format!("{sum}  {}\n", path.display()));
@@ -88,6 +89,17 @@ pub fn sha256_of(path: &Path) -> Result<String, ArchiveError> {
             n => hash.update(&buffer[..n]),
         }
     }
+}
+
+fn remove_torn(folder: &Path) -> Result<(), ArchiveError> {
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry.map_err(|e| ArchiveError::io("read", folder, e.into()))?;
+        if entry.file_type().is_file() && entry.file_name().to_string_lossy().starts_with(TORN) {
+            std::fs::remove_file(entry.path())
+                .map_err(|e| ArchiveError::io("remove", entry.path(), e))?;
+        }
+    }
+    Ok(())
 }
 
 fn sums_of(folder: &Path) -> Result<BTreeMap<PathBuf, String>, ArchiveError> {

@@ -71,6 +71,8 @@ pub enum Event {
         snapshot_method: String,
         /// Bytes of its data.
         bytes: u64,
+        /// The sha256 of its snapshot's manifest.
+        snapshot: String,
     },
     /// A deployment cannot be prepared; its rounds are skipped.
     DeploymentFailed {
@@ -120,11 +122,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A request to stop was seen.
-    Stopping {
-        /// Whether the step in progress is killed.
-        now: bool,
-    },
     /// The run stopped before its end; `assay resume` goes on.
     RunStopped {
         /// Why.
@@ -136,8 +133,6 @@ pub enum Event {
         ok: usize,
         /// Rounds that failed.
         failed: usize,
-        /// Rounds skipped because their deployment failed.
-        skipped: usize,
         /// The estimate that the run began with, s.
         estimated_s: f64,
         /// Time really spent, over all resumes, s.

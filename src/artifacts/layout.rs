@@ -10,6 +10,8 @@ pub struct Layout {
 
 /// The checksums of all other files, in the format of `sha256sum -c`.
 pub(super) const SUMS: &str = "SHA256SUMS";
+/// What the name of a file begins with while it is written.
+pub(super) const TORN: &str = ".writing-";
 /// The event log.
 pub(super) const EVENTS: &str = "events.jsonl";
 
@@ -58,21 +60,16 @@ impl Layout {
         self.revised("plan", "json", revision)
     }
 
-    /// What is kept of a deployment.
+    /// What is kept of one preparation of a deployment: `deployments/<id>`, from the second on `deployments/<id>+<n>`.
     #[must_use]
-    pub fn deployment(&self, id: &str) -> PathBuf {
-        self.folder.join("deployments").join(id)
+    pub fn deployment(&self, id: &str, preparation: u32) -> PathBuf {
+        numbered(&self.folder.join("deployments"), id, preparation)
     }
 
     /// What is kept of one attempt at a round: `rounds/<id>`, from the second attempt on `rounds/<id>+<attempt>`.
     #[must_use]
     pub fn round(&self, id: &str, attempt: u32) -> PathBuf {
-        let rounds = self.folder.join("rounds");
-        if attempt <= 1 {
-            rounds.join(id)
-        } else {
-            rounds.join(format!("{id}+{attempt}"))
-        }
+        numbered(&self.folder.join("rounds"), id, attempt)
     }
 
     /// The checksums.
@@ -87,5 +84,14 @@ impl Layout {
         } else {
             format!("{stem}.{revision}.{extension}")
         })
+    }
+}
+
+/// `+` is in no id, so that no two of these folders clash.
+fn numbered(parent: &Path, id: &str, number: u32) -> PathBuf {
+    if number <= 1 {
+        parent.join(id)
+    } else {
+        parent.join(format!("{id}+{number}"))
     }
 }

@@ -107,24 +107,30 @@ mod tests {
         jiff::Timestamp::from_second(1_700_000_000).unwrap()
     }
 
+    fn stopped(reason: &str) -> Event {
+        Event::RunStopped {
+            reason: reason.into(),
+        }
+    }
+
     #[test]
     fn a_torn_last_line_is_dropped_and_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
         EventLog::open(&path)
             .unwrap()
-            .append(now(), Event::Stopping { now: false })
+            .append(now(), stopped("a"))
             .unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, [&whole[..], &whole[..whole.len() / 2]].concat()).unwrap();
         assert_eq!(read_events(&path).unwrap().len(), 1);
         EventLog::open(&path)
             .unwrap()
-            .append(now(), Event::Stopping { now: true })
+            .append(now(), stopped("b"))
             .unwrap();
         let events = read_events(&path).unwrap();
         assert_eq!(events.len(), 2);
-        assert_eq!(events[1].event, Event::Stopping { now: true });
+        assert_eq!(events[1].event, stopped("b"));
     }
 
     #[test]
@@ -133,7 +139,7 @@ mod tests {
         let path = folder.path().join("events.jsonl");
         EventLog::open(&path)
             .unwrap()
-            .append(now(), Event::Stopping { now: false })
+            .append(now(), stopped("a"))
             .unwrap();
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"at\":1}\n");

@@ -17,7 +17,7 @@ pub use event::{Entry, Event, Status};
 pub use layout::Layout;
 pub use log::{EventLog, is_written, read_events};
 pub use manifest::{FORMAT, Manifest};
-pub use reader::{Run, list_runs};
+pub use reader::{Run, list_runs, read_files, read_result};
 pub use result::{Measured, Numbers, RoundResult};
 pub use state::{Current, End, Ready, RoundState, State};
 pub use writer::{SpecTexts, create_run, plan_text, write_new, write_revision};

@@ -82,14 +82,7 @@ impl Run {
             return Ok(None);
         }
         let folder = self.layout.round(&result.round, result.attempt);
-        let mut files = BTreeMap::new();
-        for name in ["load.json", "intervals.csv", "latency.hlog"] {
-            let path = folder.join(name);
-            files.insert(
-                name.to_owned(),
-                fs::read(&path).map_err(|e| ArchiveError::io("read", &path, e))?,
-            );
-        }
+        let files = read_files(&folder)?;
         LoadResult::from_files(&files)
             .map(Some)
             .map_err(|(file, why)| ArchiveError::Damaged {
@@ -99,9 +92,39 @@ impl Run {
     }
 }
 
+/// The files right in a folder, by name.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn read_files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, ArchiveError> {
+    let io = |e| ArchiveError::io("read", folder, e);
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.file_type().map_err(io)?.is_file() {
+            let bytes =
+                fs::read(entry.path()).map_err(|e| ArchiveError::io("read", &entry.path(), e))?;
+            files.insert(entry.file_name().to_string_lossy().into_owned(), bytes);
+        }
+    }
+    Ok(files)
+}
+
 #[derive(serde::Deserialize)]
 struct Format {
     format: u32,
+}
+
+/// The result of one attempt at a round.
+///
+/// # Errors
+/// It is missing or damaged.
+pub fn read_result(
+    layout: &Layout,
+    round: &str,
+    attempt: u32,
+) -> Result<RoundResult, ArchiveError> {
+    read_json(&layout.round(round, attempt).join("result.json"))
 }
 
 fn read_results(

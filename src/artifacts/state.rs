@@ -25,6 +25,10 @@ pub struct State {
     pub estimated_s: f64,
     /// The process that carries, or carried, it out.
     pub pid: Option<u32>,
+    /// How often each deployment's preparation began.
+    pub preparations: BTreeMap<String, u32>,
+    /// When the last event happened.
+    pub last: Option<jiff::Timestamp>,
 }
 
 /// A deployment that is ready.
@@ -36,6 +40,8 @@ pub struct Ready {
     pub snapshot_method: String,
     /// Bytes of its data.
     pub bytes: u64,
+    /// The sha256 of its snapshot's manifest.
+    pub snapshot: String,
 }
 
 /// What is known of a round.
@@ -77,17 +83,19 @@ impl State {
             revision: 1,
             ..Self::default()
         };
-        let mut before: Option<jiff::Timestamp> = None;
-        for entry in entries {
-            let started = matches!(entry.event, Event::RunStarted { .. });
-            // The time between a stop and a resume is not spent.
-            if let (Some(before), false) = (before, started) {
-                state.spent_s += entry.at.duration_since(before).as_secs_f64();
-            }
-            before = Some(entry.at);
-            state.apply(entry);
-        }
+        entries.iter().for_each(|entry| state.take(entry));
         state
+    }
+
+    /// Takes the next event in.
+    pub fn take(&mut self, entry: &Entry) {
+        // The time between a stop and a resume is not spent.
+        if let (Some(before), false) = (self.last, matches!(entry.event, Event::RunStarted { .. }))
+        {
+            self.spent_s += entry.at.duration_since(before).as_secs_f64();
+        }
+        self.last = Some(entry.at);
+        self.apply(entry);
     }
 
     /// Whether a round needs no further attempt.
@@ -106,18 +114,27 @@ impl State {
             } => self.start(*pid, *estimated_s, *resumed),
             Event::SpecChanged { revision, .. } => self.revision = *revision,
             Event::PrepareStarted {
-                deployment, name, ..
-            } => self.enter(deployment, name, entry.at),
+                deployment,
+                step,
+                name,
+            } => {
+                if *step == 0 {
+                    *self.preparations.entry(deployment.clone()).or_default() += 1;
+                }
+                self.enter(deployment, name, entry.at);
+            }
             Event::DeploymentReady {
                 deployment,
                 fingerprint,
                 snapshot_method,
                 bytes,
+                snapshot,
             } => {
                 let ready = Ready {
                     fingerprint: fingerprint.clone(),
                     snapshot_method: snapshot_method.clone(),
                     bytes: *bytes,
+                    snapshot: snapshot.clone(),
                 };
                 self.ready.insert(deployment.clone(), ready);
             }
@@ -146,8 +163,7 @@ impl State {
             }
             Event::RunStopped { reason } => self.finish(End::Stopped(reason.clone())),
             Event::RunFinished { .. } => self.finish(End::Finished),
-            Event::PrepareFinished { .. } | Event::StepFinished { .. } | Event::Stopping { .. } => {
-            }
+            Event::PrepareFinished { .. } | Event::StepFinished { .. } => {}
         }
     }
 
@@ -221,7 +237,7 @@ mod tests {
                 },
             ),
             at(1000, started(true)),
-            at(1007, Event::Stopping { now: false }),
+            at(1007, finished("a", 1, Status::Ok, false)),
         ];
         assert!((State::replay(&log).spent_s - 12.0).abs() < 1e-9);
     }

@@ -1,9 +1,11 @@
 //! Writes a run's folder. A new run appears whole or not at all, and nothing written is written again.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use super::layout::TORN;
 use super::{ArchiveError, EventLog, Layout, Manifest};
 use crate::plan::Plan;
 
@@ -38,6 +40,10 @@ pub fn create_run(
     }
     let partial = Layout::new(parent.join(format!(".{}.partial", manifest.run)));
     fs::create_dir(partial.folder()).map_err(|e| ArchiveError::io("make", partial.folder(), e))?;
+    for part in ["deployments", "rounds"] {
+        let path = partial.folder().join(part);
+        fs::create_dir(&path).map_err(|e| ArchiveError::io("make", &path, e))?;
+    }
     let json = serde_json::to_vec_pretty(manifest).expect("a manifest is plain data");
     write_new(&partial.manifest(), &json)?;
     write_revision(&partial, 1, texts, plan)?;
@@ -72,7 +78,7 @@ pub fn plan_text(plan: &Plan) -> String {
     text
 }
 
-/// Writes a file that is not there yet, and flushes it to disk; its folder is made when needed.
+/// Writes a file that is not there yet, whole or not at all, and flushes it to disk; its folder is made when needed.
 ///
 /// # Errors
 /// The file is there already, or the disk refuses.
@@ -80,14 +86,16 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     let io = |e| ArchiveError::io("write", path, e);
     let folder = path.parent().expect("a file of a run lies in a folder");
     fs::create_dir_all(folder).map_err(io)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
+    let mut file = tempfile::Builder::new()
+        .prefix(TORN)
+        .tempfile_in(folder)
         .map_err(io)?;
     file.write_all(bytes)
-        .and_then(|()| file.sync_all())
+        .and_then(|()| file.as_file().sync_all())
         .map_err(io)?;
+    let readable = fs::Permissions::from_mode(0o644);
+    file.as_file().set_permissions(readable).map_err(io)?;
+    file.persist_noclobber(path).map_err(|e| io(e.error))?;
     sync_folder(folder)
 }
 

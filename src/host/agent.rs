@@ -100,3 +100,29 @@ where
         }),
     }
 }
+
+/// Calls an agent that reports no progress.
+///
+/// # Errors
+/// As [`call`].
+pub async fn ask<Q, T>(
+    host: &dyn Host,
+    name: &str,
+    request: &Q,
+    limit: Duration,
+    stop: &tokio_util::sync::CancellationToken,
+) -> Result<T, AgentError>
+where
+    Q: Serialize + Sync,
+    T: DeserializeOwned + Send,
+{
+    call(
+        host,
+        name,
+        request,
+        limit,
+        stop,
+        &mut |_: serde_json::Value| {},
+    )
+    .await
+}

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use agent::{AgentError, Reply, call};
+pub use agent::{AgentError, Reply, ask, call};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;

@@ -86,6 +86,9 @@ struct Summary {
 }
 
 impl LoadResult {
+    /// The names of the files of a load result.
+    pub const FILES: [&str; 3] = [SUMMARY, INTERVALS, LATENCY];
+
     /// The files that hold this result, by name; `start` is when the window began.
     #[must_use]
     pub fn to_files(&self, start: SystemTime) -> BTreeMap<String, Vec<u8>> {

@@ -60,7 +60,7 @@ pub struct LoadRun {
     pub warmup: Duration,
     /// The measurement window.
     pub duration: Duration,
-    /// The folder on the client that the result's files go to; it exists and is empty.
+    /// The folder on the client that the result's files go to; it is made when needed.
     pub output: PathBuf,
 }
 

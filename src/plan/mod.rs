@@ -1,13 +1,20 @@
 //! The plan: a pure function from the spec to a value that `check`, `plan`, `run` and `resume` share.
 //! Nothing here does I/O; every random order comes from the recorded seed.
 
+mod build;
+mod estimate;
 mod job;
+mod order;
+mod text;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use build::build;
+pub use estimate::{Estimate, estimate, estimate_steps};
 pub use job::{Job, LoadRun, Progress, Target, Work};
+pub use text::text;
 
 use crate::spec::{Dataset, Method, Metric, OnFailure, Order, Restore, System, Workload};
 use crate::units::Duration;

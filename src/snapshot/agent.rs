@@ -13,7 +13,7 @@ use super::{SnapshotError, Stage};
 /// How often progress within one stage is told at the most.
 const PACE: Duration = Duration::from_millis(200);
 
-/// The request of `deploy`, `remove` and `snapshot-verify`.
+/// The request of `deploy`, `remove`, `snapshot-digest` and `snapshot-verify`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedDirectory {
     /// The directory.
@@ -62,6 +62,9 @@ pub fn agent(
         "snapshot-verify" => read(name, request).and_then(|place: MarkedDirectory| {
             directory::verify(&place.directory, &place.marker, watch)
                 .map(|(files, bytes)| json!({ "files": files, "bytes": bytes }))
+        }),
+        "snapshot-digest" => read(name, request).and_then(|place: MarkedDirectory| {
+            directory::digest(&place.directory, &place.marker).map(|digest| json!(digest))
         }),
         _ => return None,
     })

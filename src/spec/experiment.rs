@@ -19,17 +19,20 @@ pub struct Experiment {
     pub description: Option<String>,
     /// the inventory file, relative to this file; without it the only host is `local`, this machine
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "assay-path"))]
     pub inventory: Option<String>,
     /// values for `${name}` in the strings of this file
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(with = "IndexMap<Name, Scalar>")]
     pub vars: IndexMap<Name, String>,
     /// the seed of every random order and key; without it, it follows from the experiment's content
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 18_446_744_073_709_551_615_u64))]
     pub seed: Option<u64>,
     /// the system under test and where it runs
     pub cluster: Cluster,
     /// the things compared, by name
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub variants: IndexMap<Name, Variant>,
     /// the hosts or groups that run the driver; without it, the hosts of the cluster
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +61,7 @@ pub struct Cluster {
     /// the database system
     pub system: System,
     /// role -> hosts or groups of the inventory
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub topology: IndexMap<Name, Vec<Name>>,
     /// tunables of all variants, by component
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -82,6 +85,7 @@ pub enum System {
 pub struct Variant {
     /// the version that the system must report, as text
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = ["string", "number"], "format" = "assay-version"))]
     pub version: Option<String>,
     /// tunables by component; they override those of the cluster
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]

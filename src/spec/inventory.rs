@@ -11,7 +11,7 @@ use super::Name;
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
     /// the hosts by name
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub hosts: IndexMap<Name, Host>,
     /// groups of hosts by name
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -27,6 +27,7 @@ pub struct Host {
     /// the folder on the host that holds deployments and snapshots; a relative one is taken from the inventory file
     /// (default `.assay` in the folder where assay is started)
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "assay-path"))]
     pub directory: Option<String>,
 }
 

@@ -1,8 +1,32 @@
 //! The spec: YAML as written -> [`Experiment`] and [`Inventory`]. All errors at once, each with file, line and column.
+//!
+//! [`load`] reads the files and lays them over what they extend, applies `--set`, replaces variables, walks the tree
+//! against the published JSON Schema, and checks what the schema cannot say. Values from the environment stay
+//! `${env:NAME}` in all that it returns; [`Secrets`] puts them in at the point of use.
 
+mod expected;
 mod experiment;
+mod files;
 mod inventory;
+mod load;
+mod overrides;
+mod parse;
+mod placeholder;
+mod problem;
+mod reference;
+mod resolved;
+mod rules;
+mod scalar;
+mod schema;
+mod secrets;
+mod source;
+mod suggest;
+mod syntax;
+mod tree;
+mod typed;
 mod value;
+mod vars;
+mod walk;
 mod workload;
 
 pub use experiment::{
@@ -10,4 +34,8 @@ pub use experiment::{
     Metric, Order, Restore, Rounds, Schema, Snapshot, Sweep, System, Variant, Workload,
 };
 pub use inventory::{Connection, Host, Inventory};
+pub use load::{Check, Request, Spec, load};
+pub use problem::{Located, Problem, Problems};
+pub use schema::{experiment_schema, inventory_schema};
+pub use secrets::Secrets;
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};

@@ -16,7 +16,10 @@ pub(super) const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$";
 
 /// A text that is no [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a name of letters, digits, `.`, `_` and `-`, found `{0}`")]
+#[error(
+    "expected a name of at most 64 letters, digits, `.`, `_` and `-`, with no `.` or `-` first, found `{}`",
+    super::suggest::shown(.0)
+)]
 pub struct NameError(String);
 
 impl Name {
@@ -85,6 +88,7 @@ impl JsonSchema for Name {
         json_schema!({
             "type": "string",
             "pattern": NAME_PATTERN,
+            "format": "assay-name",
             "description": "a name of letters, digits, `.`, `_` and `-`",
         })
     }
@@ -222,6 +226,7 @@ impl JsonSchema for OnFailure {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
+            "format": "assay-on-failure",
             "pattern": "^(continue|stop|retry ([1-9][0-9]?|100))$",
             "description": "`continue`, `stop` or `retry N` (1 to 100)",
         })

@@ -1,7 +1,14 @@
 //! The tests of parts together, in one binary.
-
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cli;
 mod fake_host;
 mod host;
+mod load;
+mod report;
+mod runner;
 mod snapshot;
+mod spec;

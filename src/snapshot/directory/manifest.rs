@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 use super::Marker;
 use crate::snapshot::SnapshotError;
@@ -168,6 +169,15 @@ impl Manifest {
                 path: path.to_owned(),
                 source,
             })
+    }
+
+    /// The sha256 of its JSON, in hex.
+    pub(super) fn digest(&self) -> String {
+        let json = serde_json::to_vec(self).expect("a manifest is plain data");
+        Sha256::digest(json)
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
     }
 
     /// Writes it to disk, whole or not at all.

@@ -193,6 +193,15 @@ pub fn verify(
     Ok((survey.files, survey.bytes))
 }
 
+/// The sha256, in hex, of a whole snapshot's manifest: two snapshots with the same one hold the same files with the same
+/// times, so they are the same snapshot.
+///
+/// # Errors
+/// It is not there, not ours, or not whole.
+pub fn digest(snapshot: &Path, marker: &Marker) -> Result<String, SnapshotError> {
+    Ok(whole(&Place::at(snapshot)?, marker)?.digest())
+}
+
 /// The data directory and the snapshot of an order.
 fn places(order: &Order) -> Result<(Place, Place), SnapshotError> {
     let (data, snapshot) = (Place::at(&order.data)?, Place::at(&order.snapshot)?);

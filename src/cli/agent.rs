@@ -1,0 +1,110 @@
+//! `assay agent NAME`: work on this host for another assay process. One line of JSON in, lines of JSON out.
+//! It ends when its caller does: its standard input then reaches its end.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::args::Agent;
+use super::error::Code;
+use crate::host::{self, Reply};
+use crate::{database, load, snapshot};
+
+/// What the work came to: a value, or the message of the error and of its causes.
+type Outcome = Result<Value, Vec<String>>;
+
+#[derive(Deserialize)]
+struct Folder {
+    directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    output: PathBuf,
+}
+
+pub(super) fn agent(args: &Agent) -> Code {
+    let mut line = String::new();
+    let request = match std::io::stdin().lock().read_line(&mut line) {
+        Ok(_) => serde_json::from_str::<Value>(&line)
+            .map_err(|e| vec!["the request is no JSON".into(), e.to_string()]),
+        Err(e) => Err(vec!["cannot read the request".into(), e.to_string()]),
+    };
+    host::exit_when_orphaned();
+    let outcome = request.and_then(|request| work(&args.name, request));
+    let code = if outcome.is_ok() {
+        Code::Fine
+    } else {
+        Code::Internal
+    };
+    say(&outcome.map_or_else(Reply::<Value, _>::Failed, Reply::Done));
+    code
+}
+
+fn work(name: &str, request: Value) -> Outcome {
+    match name {
+        "facts" => facts(&read::<Folder>(request)?),
+        "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
+        "load-discard" => outcome(load::discard(&read::<Output>(request)?.output)),
+        "sqlite-start" => outcome(database::agent_start(&read(request)?)),
+        "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
+        _ => match snapshot::agent(name, request, &mut |p| progress(&p)) {
+            Some(result) => outcome(result),
+            None => Err(vec![format!("there is no agent `{name}`")]),
+        },
+    }
+}
+
+fn facts(folder: &Folder) -> Outcome {
+    std::fs::create_dir_all(&folder.directory).map_err(|e| {
+        vec![
+            format!("cannot make `{}`", folder.directory.display()),
+            e.to_string(),
+        ]
+    })?;
+    let mut facts = host::gather(&folder.directory);
+    if let Some(file_system) = &mut facts.file_system {
+        file_system.reflink =
+            snapshot::directory::probe(&folder.directory).is_ok_and(|found| found.reflink);
+    }
+    Ok(serde_json::to_value(facts).expect("facts are plain data"))
+}
+
+fn read<T: DeserializeOwned>(request: Value) -> Result<T, Vec<String>> {
+    serde_json::from_value(request).map_err(|e| {
+        vec![
+            "the request is not what this agent takes".into(),
+            e.to_string(),
+        ]
+    })
+}
+
+fn outcome<T: Serialize, E: std::error::Error>(result: Result<T, E>) -> Outcome {
+    match result {
+        Ok(value) => Ok(serde_json::to_value(value).expect("outcomes are plain data")),
+        Err(error) => {
+            let mut causes = vec![error.to_string()];
+            let mut next = error.source();
+            while let Some(cause) = next {
+                causes.push(cause.to_string());
+                next = cause.source();
+            }
+            Err(causes)
+        }
+    }
+}
+
+fn progress(progress: &impl Serialize) {
+    say(&Reply::<_, Value>::Progress(progress));
+}
+
+fn say<P: Serialize, T: Serialize>(reply: &Reply<P, T>) {
+    let mut line = serde_json::to_string(reply).expect("replies are plain data");
+    line.push('\n');
+    let mut out = std::io::stdout().lock();
+    // A caller that no longer listens is gone; standard input ends then, and so does this process.
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,204 @@
+//! The arguments of all commands.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+/// Tells, with evidence, whether one database set-up is faster than another.
+#[derive(Debug, Parser)]
+#[command(
+    name = "assay",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 internal error, 2 usage or spec, 3 host or deployment, \
+    4 rounds failed or invalid, 130 cancelled."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Global {
+    /// Folder that holds the runs
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "artifacts",
+        env = "ASSAY_ARTIFACTS"
+    )]
+    pub(super) artifacts: PathBuf,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Say more; twice, everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub(super) verbose: u8,
+    /// Say only results and errors
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+    /// When to use colours (`NO_COLOR` is respected)
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: Colour,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Colour {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Write a commented experiment to start from
+    Init(Init),
+    /// Check an experiment and its inventory: all errors at once
+    Check(Experiment),
+    /// Print what a run would do, with estimates of time and disk
+    Plan(Experiment),
+    /// Run an experiment: load, snapshot, rounds, report
+    Run(Experiment),
+    /// Finish a run that was stopped, killed or crashed
+    Resume(Resume),
+    /// Say how far a run is, also while it goes on
+    Status(OneRun),
+    /// List all runs
+    List,
+    /// Print the results of a run
+    Show(OneRun),
+    /// Make the report of a run in other formats or places
+    Report(Report),
+    /// Check every file of a run against its checksums
+    Verify(OneRun),
+    /// Print the JSON Schema of experiments or inventories
+    Schema(Schema),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the man page
+    Man(Man),
+    /// Do work on this host for another assay process
+    #[command(hide = true)]
+    Agent(Agent),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Init {
+    /// The file to write
+    #[arg(default_value = "experiment.yaml")]
+    pub(super) file: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Experiment {
+    /// The experiment file
+    pub(super) experiment: PathBuf,
+    #[command(flatten)]
+    pub(super) changes: Changes,
+}
+
+/// What changes an experiment from the command line.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct Changes {
+    /// Inventory to use instead of the one that the experiment names
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) inventory: Option<PathBuf>,
+    /// Override a value, such as `rounds.duration=30s`; may be given several times
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(super) overrides: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Resume {
+    /// The run: its folder, its id, or the beginning of it (default: the newest)
+    pub(super) run: Option<String>,
+    /// Go on although the experiment's file has changed since, and record the difference
+    #[arg(long)]
+    pub(super) accept_changed_spec: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct OneRun {
+    /// The run: its folder, its id, or the beginning of it (default: the newest)
+    pub(super) run: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Report {
+    /// The run: its folder, its id, or the beginning of it (default: the newest)
+    pub(super) run: Option<String>,
+    /// Formats, separated by commas
+    #[arg(short, long, value_delimiter = ',', default_value = "markdown")]
+    pub(super) format: Vec<Format>,
+    /// Folder to write the files to; without it one format is printed
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Folder whose `report/report.html.j2` replaces the built-in page
+    #[arg(long, value_name = "DIR")]
+    pub(super) templates: Option<PathBuf>,
+}
+
+/// The formats of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// One self-contained page
+    Html,
+    /// Markdown
+    #[value(alias = "md")]
+    Markdown,
+    /// One row a round and metric
+    Csv,
+    /// All rows and summaries
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Schema {
+    /// What the schema is of
+    #[arg(default_value = "experiment")]
+    pub(super) of: SchemaOf,
+}
+
+/// The files that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// Experiment files
+    Experiment,
+    /// Inventory files
+    Inventory,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Completions {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Man {
+    /// The command whose page is wanted (default: assay itself)
+    pub(super) command: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Agent {
+    /// The kind of work
+    pub(super) name: String,
+}
+
+/// The whole command line, for completions and man pages.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
+}

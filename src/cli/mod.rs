@@ -1,0 +1,81 @@
+//! The command line: one file for each command. Only this module prints, reads the environment, or decides exit codes.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is what the command line is for"
+)]
+
+mod agent;
+mod args;
+mod check;
+mod error;
+mod generate;
+mod init;
+mod inputs;
+mod list;
+mod plan;
+mod progress;
+mod report;
+mod resume;
+mod run;
+mod runs;
+mod show;
+mod signals;
+mod status;
+mod text;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+pub use self::args::command;
+use self::args::{Args, Command};
+use self::error::{Code, Failure};
+
+/// Parses the arguments, runs the command, prints its error, and returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let code = if error.use_stderr() {
+                Code::Usage
+            } else {
+                Code::Fine
+            };
+            // When even printing fails there is nobody left to tell.
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    text::set_colour(args.global.color);
+    text::set_logging(args.global.verbose, args.global.quiet);
+    match dispatch(args) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            failure.print();
+            failure.code.into()
+        }
+    }
+}
+
+fn dispatch(args: Args) -> Result<Code, Failure> {
+    let global = args.global;
+    match args.command {
+        Command::Init(args) => init::init(&args),
+        Command::Check(args) => check::check(&global, &args),
+        Command::Plan(args) => plan::plan(&global, &args),
+        Command::Run(args) => run::run(&global, &args),
+        Command::Resume(args) => resume::resume(&global, &args),
+        Command::Status(args) => status::status(&global, &args),
+        Command::List => list::list(&global),
+        Command::Show(args) => show::show(&global, &args),
+        Command::Report(args) => report::report(&global, &args),
+        Command::Verify(args) => verify::verify(&global, &args),
+        Command::Schema(args) => generate::schema(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
+        Command::Agent(args) => Ok(agent::agent(&args)),
+    }
+}

@@ -1,0 +1,20 @@
+//! `assay plan`: what a run would do.
+
+use serde_json::json;
+
+use super::args::{Experiment, Global};
+use super::error::{Code, Failure};
+use super::{inputs, text};
+use crate::plan::{estimate, text as plan_text};
+
+pub(super) fn plan(global: &Global, args: &Experiment) -> Result<Code, Failure> {
+    let spec = inputs::load(global, &args.experiment, &args.changes)?;
+    let plan = inputs::plan_of(&spec);
+    let estimate = estimate(&plan);
+    if global.json {
+        text::print_json(&json!({ "plan": plan, "estimate": estimate }));
+    } else {
+        print!("{}", plan_text(&plan, &estimate));
+    }
+    Ok(Code::Fine)
+}

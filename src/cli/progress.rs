@@ -1,0 +1,270 @@
+//! How far a run is: a bar on a terminal, plain lines elsewhere. Both read the run's events.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::text;
+use crate::artifacts::{Entry, Event, Layout, State, Status, read_result};
+use crate::measurement::Phase;
+use crate::plan::{Plan, Progress, Round, estimate_steps};
+use crate::runner::Notice;
+
+/// Where lines go while a run is on: above the bar, or to standard error.
+#[derive(Clone, Debug)]
+pub(super) struct Console {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Console {
+    /// A bar if standard error is a terminal.
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = (!quiet && text::is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}");
+            bar.set_style(style.expect("the template is valid"));
+            bar
+        });
+        Self { bar, quiet }
+    }
+
+    /// Prints a line, also when quiet: it answers something that the user did.
+    pub(super) fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    fn line(&self, line: &str) {
+        if !self.quiet {
+            self.say(line);
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The progress of one run.
+pub(super) struct Watcher<'a> {
+    console: Console,
+    plan: &'a Plan,
+    layout: &'a Layout,
+    state: State,
+    what: String,
+    phase: String,
+    /// Seconds that the rounds finished in this process took, and that they were estimated at.
+    took: (f64, f64),
+    started: Option<jiff::Timestamp>,
+}
+
+impl<'a> Watcher<'a> {
+    /// Watches a run from the events that it has so far.
+    pub(super) fn new(
+        console: Console,
+        plan: &'a Plan,
+        layout: &'a Layout,
+        events: &[Entry],
+    ) -> Self {
+        let state = State::replay(events);
+        if let Some(bar) = &console.bar {
+            bar.set_length(plan.rounds.len() as u64);
+            bar.enable_steady_tick(Duration::from_millis(250));
+        }
+        let (what, phase) = (String::new(), String::new());
+        Self {
+            console,
+            plan,
+            layout,
+            state,
+            what,
+            phase,
+            took: (0.0, 0.0),
+            started: None,
+        }
+    }
+
+    /// Shows what happened.
+    pub(super) fn see(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Event(entry) => {
+                self.state.take(entry);
+                self.event(entry);
+            }
+            Notice::Progress(progress) => self.phase = phase(progress, &self.phase),
+        }
+        self.draw();
+    }
+
+    fn event(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::PrepareStarted {
+                deployment, name, ..
+            } => {
+                self.what = format!("deployment {deployment}");
+                self.phase.clone_from(name);
+            }
+            Event::DeploymentReady {
+                deployment,
+                snapshot_method,
+                bytes,
+                ..
+            } => {
+                let size = crate::units::Bytes(*bytes);
+                self.console.line(&format!(
+                    "deployment {deployment} is ready: {size}, snapshot by {snapshot_method}"
+                ));
+            }
+            Event::DeploymentFailed { deployment, reason } => {
+                self.console
+                    .say(&format!("deployment {deployment} failed: {reason}"));
+            }
+            Event::RoundStarted { round, .. } => {
+                self.what = format!("round {round}");
+                self.started = Some(entry.at);
+            }
+            Event::StepStarted { name, .. } => self.phase.clone_from(name),
+            Event::RoundFinished {
+                round,
+                attempt,
+                status,
+                retry,
+                reason,
+            } => {
+                self.round_ended(entry, round, *attempt, *status, *retry, reason.as_deref());
+            }
+            Event::RunStarted { .. }
+            | Event::SpecChanged { .. }
+            | Event::PrepareFinished { .. }
+            | Event::StepFinished { .. }
+            | Event::RunStopped { .. }
+            | Event::RunFinished { .. } => {}
+        }
+    }
+
+    fn round_ended(
+        &mut self,
+        entry: &Entry,
+        id: &str,
+        attempt: u32,
+        status: Status,
+        retry: bool,
+        reason: Option<&str>,
+    ) {
+        let round = self.plan.rounds.iter().find(|r| r.id == id);
+        if let (Some(started), Some(round)) = (self.started.take(), round) {
+            self.took.0 += entry.at.duration_since(started).as_secs_f64();
+            self.took.1 += estimate_steps(self.plan, &round.steps);
+        }
+        let done = self.done();
+        let place = format!(
+            "round {done:>width$}/{}  {id}",
+            self.plan.rounds.len(),
+            width = digits(self.plan)
+        );
+        match status {
+            Status::Ok => {
+                let numbers = self.numbers(id, attempt);
+                // On a terminal the bar says it all.
+                if self.console.bar.is_none() {
+                    self.console.line(&format!(
+                        "{place}  {numbers}  ({} left)",
+                        text::time(self.left_s())
+                    ));
+                }
+            }
+            Status::Failed => {
+                let again = if retry { ", it is tried again" } else { "" };
+                self.console.say(&format!(
+                    "{place}  failed{again}: {}",
+                    reason.unwrap_or("for no known reason")
+                ));
+            }
+            Status::Skipped => self.console.line(&format!("{place}  skipped")),
+        }
+    }
+
+    fn numbers(&self, id: &str, attempt: u32) -> String {
+        let measured = read_result(self.layout, id, attempt)
+            .ok()
+            .and_then(|r| r.measured);
+        measured.map_or_else(String::new, |m| {
+            let p95 = m
+                .all
+                .p95_us
+                .map_or_else(|| "-".to_owned(), |us| text::latency(us as f64));
+            let errors = if m.errors > 0 {
+                format!("  {} errors", m.errors)
+            } else {
+                String::new()
+            };
+            format!("{:.0} op/s  p95 {p95}{errors}", m.throughput)
+        })
+    }
+
+    fn done(&self) -> usize {
+        self.plan
+            .rounds
+            .iter()
+            .filter(|r| self.state.is_done(&r.id))
+            .count()
+    }
+
+    /// The estimate of what is left, corrected by how long the rounds so far took.
+    fn left_s(&self) -> f64 {
+        let left = |r: &&Round| !self.state.is_done(&r.id);
+        let estimated: f64 = self
+            .plan
+            .rounds
+            .iter()
+            .filter(left)
+            .map(|r| estimate_steps(self.plan, &r.steps))
+            .sum();
+        if self.took.1 > 0.0 {
+            estimated * self.took.0 / self.took.1
+        } else {
+            estimated
+        }
+    }
+
+    fn draw(&self) {
+        if let Some(bar) = &self.console.bar {
+            bar.set_position(self.done() as u64);
+            bar.set_message(format!(
+                "{}  {}  {} left",
+                self.what,
+                self.phase,
+                text::time(self.left_s())
+            ));
+        }
+    }
+}
+
+fn digits(plan: &Plan) -> usize {
+    plan.rounds.len().to_string().len()
+}
+
+fn phase(progress: &Progress, before: &str) -> String {
+    match progress {
+        Progress::Loaded { rows, of } => {
+            let step = before.split(' ').next().unwrap_or_default();
+            format!("{step} {:.0} %", 100.0 * *rows as f64 / (*of).max(1) as f64)
+        }
+        Progress::Second {
+            phase: Phase::Warmup,
+            second,
+            ..
+        } => format!("warm-up {} s", second + 1),
+        Progress::Second {
+            phase: Phase::Measure,
+            second,
+            ..
+        } => format!("measure {} s", second + 1),
+    }
+}

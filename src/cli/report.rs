@@ -1,0 +1,78 @@
+//! `assay report`: the report of a run in any format. The archive itself is never changed.
+
+use std::fs;
+use std::path::Path;
+
+use super::args::{Format as Wanted, Global, Report};
+use super::error::{Code, Failure};
+use super::runs;
+use crate::artifacts::{ArchiveError, write_new};
+use crate::report::{Format, Rows, render, rows};
+
+/// The formats that every finished run has.
+const ALL: [Format; 4] = [Format::Html, Format::Markdown, Format::Csv, Format::Json];
+
+pub(super) fn report(global: &Global, args: &Report) -> Result<Code, Failure> {
+    let run = runs::open(global, args.run.as_deref())?;
+    let rows = rows(&run)?;
+    let formats: Vec<Format> = args.format.iter().map(|f| format(*f)).collect();
+    let templates = args.templates.as_deref();
+    match (&args.output, &formats[..]) {
+        (Some(folder), formats) => {
+            for format in formats {
+                let path = folder.join(format.file_name());
+                write(&path, &render(&rows, *format, templates)?)?;
+                println!("{}", path.display());
+            }
+        }
+        (None, [one]) => print!("{}", render(&rows, *one, templates)?),
+        (None, _) => {
+            return Err(
+                Failure::new(Code::Usage, "several formats cannot be printed at once")
+                    .hint("name a folder for them: `--output DIR`"),
+            );
+        }
+    }
+    Ok(Code::Fine)
+}
+
+/// Writes the reports of a run that has just ended; those that are there already stay.
+pub(super) fn write_all(rows: &Rows, folder: &Path) -> Result<(), Failure> {
+    for format in ALL {
+        let path = folder.join(format.file_name());
+        if !path.exists() {
+            write_new(&path, render(rows, format, None)?.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let io = |source| ArchiveError::Io {
+        what: "write",
+        path: path.to_owned(),
+        source,
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(io)?;
+        let archive = folder.join("manifest.json").exists();
+        if archive {
+            return Err(Failure::new(
+                Code::Usage,
+                format!("`{}` is a run, which is never changed", folder.display()),
+            )
+            .hint("name another folder"));
+        }
+    }
+    fs::write(path, text).map_err(io)?;
+    Ok(())
+}
+
+const fn format(wanted: Wanted) -> Format {
+    match wanted {
+        Wanted::Html => Format::Html,
+        Wanted::Markdown => Format::Markdown,
+        Wanted::Csv => Format::Csv,
+        Wanted::Json => Format::Json,
+    }
+}

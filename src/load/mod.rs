@@ -1,0 +1,210 @@
+//! The native driver's engine: loads datasets and runs workloads, YCSB A to F and sysbench's OLTP set, in threads of its
+//! own. It carries out a [`Job`] and leaves the files of a [`LoadResult`](crate::measurement::LoadResult).
+
+mod backend;
+mod distribution;
+mod engine;
+#[cfg(test)]
+mod goodness;
+mod loading;
+mod oltp;
+mod random;
+#[cfg(test)]
+mod testing;
+mod workload;
+mod ycsb;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use self::backend::{Backend, Null, Sqlite};
+pub use self::backend::{ErrorKind, Failure};
+use self::engine::Settings;
+use crate::measurement::LoadResult;
+use crate::plan::{Job, LoadRun, Progress, Target, Work};
+use crate::spec::{Dataset, Schema};
+
+/// What a job came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Done {
+    /// The dataset is in the database.
+    Loaded {
+        /// Rows written.
+        rows: u64,
+        /// Time it took.
+        seconds: f64,
+    },
+    /// The workload was measured; its files are written.
+    Measured {
+        /// Operations that succeeded in the window.
+        operations: u64,
+        /// Operations that failed in the window.
+        errors: u64,
+        /// Length of the window.
+        seconds: f64,
+    },
+}
+
+/// A job that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The job contradicts itself.
+    #[error("the job cannot be run: {0}")]
+    Job(String),
+    /// No connection.
+    #[error("cannot connect to the database")]
+    Connect(#[source] Failure),
+    /// A table that is to be made is there already.
+    #[error("table `{0}` exists already; a dataset is loaded into a database without it")]
+    Exists(String),
+    /// Loading failed half way.
+    #[error("cannot load the dataset")]
+    Loading(#[source] Failure),
+    /// The workload's tables cannot be used.
+    #[error("cannot use the dataset's tables")]
+    Tables(#[source] Failure),
+    /// The tables hold less than the dataset says.
+    #[error("the data are not the dataset's: {0}")]
+    Data(String),
+    /// An error that makes the rest of the run worthless.
+    #[error("`{operation}` failed in a way that ends the run ({})", .failure.kind)]
+    Fatal {
+        /// The operation that met it.
+        operation: String,
+        /// What the database said.
+        #[source]
+        failure: Failure,
+    },
+    /// The threads cannot be had.
+    #[error("cannot start the client threads")]
+    Threads(#[source] std::io::Error),
+    /// A client thread came to an end by itself.
+    #[error("a client thread ended before the load began")]
+    Thread,
+    /// A result file cannot be written.
+    #[error("cannot write `{}`", .path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl LoadError {
+    fn connect(failure: Failure) -> Self {
+        Self::Connect(failure)
+    }
+
+    fn loading(failure: Failure) -> Self {
+        Self::Loading(failure)
+    }
+
+    fn data(failure: Failure) -> Self {
+        Self::Tables(failure)
+    }
+}
+
+/// Carries out `job` and says how far it is.
+///
+/// # Errors
+/// The job could not be carried out to its end. Operations that fail are no error: they are counted in the result.
+pub fn run(job: &Job, progress: &mut dyn FnMut(Progress)) -> Result<Done, LoadError> {
+    let create = matches!(job.work, Work::Load(_));
+    let backend: Box<dyn Backend> = match &job.target {
+        Target::Sqlite { path, pragmas } => Box::new(Sqlite {
+            path: path.clone(),
+            pragmas: pragmas.clone(),
+            create,
+        }),
+        Target::Null => Box::new(Null),
+    };
+    match &job.work {
+        Work::Load(dataset) => load(dataset, backend.as_ref(), job.seed, progress),
+        Work::Run(run) => measure(run, backend.as_ref(), job.seed, progress),
+    }
+}
+
+/// Removes the result files that a run left in `output`, and the folder if nothing else is in it.
+///
+/// # Errors
+/// A file cannot be removed. That it is not there is no error.
+pub fn discard(output: &Path) -> Result<(), LoadError> {
+    let missing_is_fine = |path: &Path, done: std::io::Result<()>| match done {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(LoadError::Output {
+            path: path.to_owned(),
+            source,
+        }),
+        _ => Ok(()),
+    };
+    for name in LoadResult::FILES {
+        let path = output.join(name);
+        missing_is_fine(&path, std::fs::remove_file(&path))?;
+    }
+    missing_is_fine(output, std::fs::remove_dir(output))
+}
+
+fn load(
+    dataset: &Dataset,
+    backend: &dyn Backend,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Done, LoadError> {
+    let started = Instant::now();
+    let of = dataset.rows();
+    let mut loaded = |rows| progress(Progress::Loaded { rows, of });
+    match dataset.schema {
+        Schema::Ycsb => ycsb::Table::of(dataset).load(backend, seed, &mut loaded),
+        Schema::Sysbench => oltp::Tables::of(dataset).load(backend, seed, &mut loaded),
+    }?;
+    Ok(Done::Loaded {
+        rows: of,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+fn measure(
+    run: &LoadRun,
+    backend: &dyn Backend,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Done, LoadError> {
+    if run.threads == 0 {
+        return Err(LoadError::Job("it has no threads".into()));
+    }
+    if let Some(rate) = run.rate
+        && !(rate.is_finite() && rate > 0.0)
+    {
+        return Err(LoadError::Job(format!("{rate} is no rate")));
+    }
+    std::fs::create_dir_all(&run.output).map_err(|source| LoadError::Output {
+        path: run.output.clone(),
+        source,
+    })?;
+    // This connection is gone before the threads come: it must hold no lock that they want.
+    let workload = {
+        let mut connection = backend.connect().map_err(LoadError::connect)?;
+        workload::open(run, connection.as_mut())?
+    };
+    let settings = Settings {
+        threads: run.threads,
+        rate: run.rate,
+        warmup: run.warmup.0,
+        window: run.duration.0,
+        seed,
+    };
+    let (result, start) = engine::run(&settings, backend, workload.as_ref(), progress)?;
+    for (name, bytes) in result.to_files(start) {
+        let path = run.output.join(name);
+        std::fs::write(&path, bytes).map_err(|source| LoadError::Output { path, source })?;
+    }
+    Ok(Done::Measured {
+        operations: result.count(),
+        errors: result.errors(),
+        seconds: result.window_s,
+    })
+}

@@ -1,0 +1,286 @@
+//! From the spec to the plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest as _, Sha256};
+
+use super::order::{Slot, arrange};
+use super::{Action, Cell, Deployment, Measure, Plan, Round, Step};
+use crate::spec::{
+    Config, Dataset, Experiment, Inventory, Limits, Name, Restore, Variant, Workload,
+};
+use crate::units::Duration;
+
+/// The format of a plan.
+const FORMAT: u32 = 1;
+
+/// Builds the plan of a checked experiment. `hash` is that of the resolved spec; the seed follows from it
+/// when the experiment names none, so that the same experiment always has the same plan.
+#[must_use]
+pub fn build(experiment: &Experiment, inventory: &Inventory, hash: &str) -> Plan {
+    let seed = experiment
+        .seed
+        .unwrap_or_else(|| number_of(&["seed", hash]));
+    let deployments: Vec<Deployment> = experiment
+        .variants
+        .iter()
+        .map(|(name, variant)| deployment(experiment, inventory, name, variant, seed))
+        .collect();
+    let rounds = rounds(experiment, &deployments, seed);
+    Plan {
+        format: FORMAT,
+        experiment: experiment.name.to_string(),
+        spec: hash.to_owned(),
+        seed,
+        order: experiment.rounds.order,
+        restore: experiment.snapshot.restore,
+        snapshot: experiment.snapshot.method,
+        on_failure: experiment.rounds.on_failure,
+        baseline: experiment
+            .compare
+            .baseline
+            .as_ref()
+            .map_or_else(|| deployments[0].id.clone(), ToString::to_string),
+        metrics: experiment.compare.metrics.clone(),
+        deployments,
+        rounds,
+    }
+}
+
+fn deployment(
+    experiment: &Experiment,
+    inventory: &Inventory,
+    name: &Name,
+    variant: &Variant,
+    seed: u64,
+) -> Deployment {
+    let topology: BTreeMap<String, Vec<String>> = experiment
+        .cluster
+        .topology
+        .iter()
+        .map(|(role, names)| (role.to_string(), hosts(inventory, names)))
+        .collect();
+    let clients = if experiment.clients.is_empty() {
+        topology
+            .values()
+            .flatten()
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    } else {
+        hosts(inventory, &experiment.clients)
+    };
+    let mut made = Deployment {
+        id: name.to_string(),
+        system: experiment.cluster.system,
+        version: variant.version.clone(),
+        topology,
+        clients,
+        config: merged(&experiment.cluster.config, &variant.config),
+        fingerprint: String::new(),
+        prepare: prepare(&experiment.dataset.0, &experiment.rounds.limits),
+    };
+    let shape = serde_json::to_string(&(
+        made.system,
+        &made.version,
+        &made.topology,
+        &made.config,
+        &experiment.dataset,
+        experiment.snapshot.method,
+        seed,
+    ));
+    made.fingerprint = digest(&[&shape.expect("a deployment is plain data")]);
+    made
+}
+
+/// The hosts that names stand for: a group is its hosts.
+fn hosts(inventory: &Inventory, names: &[Name]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let members = inventory
+            .groups
+            .get(name.as_str())
+            .map_or(std::slice::from_ref(name), Vec::as_slice);
+        for member in members {
+            if !found.iter().any(|f| f == member.as_str()) {
+                found.push(member.to_string());
+            }
+        }
+    }
+    found
+}
+
+fn merged(cluster: &Config, variant: &Config) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (component, tunables) in cluster.iter().chain(variant) {
+        let known = all.entry(component.to_string()).or_default();
+        known.extend(
+            tunables
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.0.clone())),
+        );
+    }
+    all
+}
+
+fn prepare(datasets: &[Dataset], limits: &Limits) -> Vec<Step> {
+    let mut steps = vec![
+        step(Action::Deploy, limits.start),
+        step(Action::Start, limits.start),
+    ];
+    steps.extend(
+        datasets
+            .iter()
+            .map(|d| step(Action::Load(d.clone()), limits.load)),
+    );
+    steps.push(step(Action::Stop, limits.start));
+    steps.push(step(Action::Snapshot, limits.snapshot));
+    steps
+}
+
+fn step(action: Action, limit: Duration) -> Step {
+    Step { action, limit }
+}
+
+fn rounds(experiment: &Experiment, deployments: &[Deployment], seed: u64) -> Vec<Round> {
+    let cells = cells(experiment);
+    let together = experiment.snapshot.restore == Restore::EachWorkload;
+    let slots = arrange(
+        experiment.rounds.order,
+        &cells
+            .iter()
+            .map(|(workload, _)| *workload)
+            .collect::<Vec<_>>(),
+        deployments.len(),
+        experiment.rounds.repetitions,
+        together,
+        number_of(&["order", &seed.to_string()]),
+    );
+    let mut data: BTreeMap<&str, Data> = BTreeMap::new();
+    slots
+        .iter()
+        .map(|slot| {
+            let (workload, cell) = &cells[slot.cell];
+            let deployment = deployments[slot.variant].id.as_str();
+            let workload = &experiment.workloads[*workload];
+            let known = data.entry(deployment).or_default();
+            let restore = known.next(experiment.snapshot.restore, workload);
+            round(experiment, slot, cell, deployment, workload, restore, seed)
+        })
+        .collect()
+}
+
+/// What the earlier rounds did to a deployment's data.
+#[derive(Default)]
+struct Data {
+    written: bool,
+    workload: Option<String>,
+}
+
+impl Data {
+    /// Whether the next round begins with a restore.
+    fn next(&mut self, policy: Restore, workload: &Workload) -> bool {
+        let restore = match policy {
+            Restore::EachRound => true,
+            Restore::AfterWrites => self.written,
+            Restore::EachWorkload => self.workload.as_deref() != Some(workload.label()),
+            Restore::Never => false,
+        };
+        self.written = workload.workload.writes() || (self.written && !restore);
+        self.workload = Some(workload.label().to_owned());
+        restore
+    }
+}
+
+/// Every workload at every point of the sweep, with the workload's index.
+fn cells(experiment: &Experiment) -> Vec<(usize, Cell)> {
+    let rates: Vec<Option<f64>> = match &experiment.sweep.rate {
+        None => vec![None],
+        Some(rates) => rates.iter().map(|r| Some(r.0)).collect(),
+    };
+    let mut cells = Vec::new();
+    for (index, workload) in experiment.workloads.iter().enumerate() {
+        for threads in &experiment.sweep.threads {
+            for rate in &rates {
+                let at = rate.map(|r| format!(".r{r}")).unwrap_or_default();
+                let cell = Cell {
+                    id: format!("{}.t{threads}{at}", workload.label()),
+                    workload: workload.label().to_owned(),
+                    threads: *threads,
+                    rate: *rate,
+                };
+                cells.push((index, cell));
+            }
+        }
+    }
+    cells
+}
+
+fn round(
+    experiment: &Experiment,
+    slot: &Slot,
+    cell: &Cell,
+    deployment: &str,
+    workload: &Workload,
+    restore: bool,
+    seed: u64,
+) -> Round {
+    let rounds = &experiment.rounds;
+    let dataset = experiment
+        .dataset
+        .0
+        .iter()
+        .find(|d| d.schema == workload.workload.schema());
+    let measure = Measure {
+        workload: workload.clone(),
+        dataset: dataset.expect("a checked workload has its dataset").clone(),
+        threads: cell.threads,
+        rate: cell.rate,
+        warmup: rounds.warmup,
+        duration: rounds.duration,
+        seed: number_of(&[
+            "keys",
+            &seed.to_string(),
+            &cell.id,
+            &slot.repetition.to_string(),
+        ]),
+    };
+    let limits = &rounds.limits;
+    let longest = Duration(rounds.warmup.0 + rounds.duration.0 + limits.grace.0);
+    let mut steps = Vec::new();
+    if restore {
+        steps.push(step(Action::Restore, limits.snapshot));
+    }
+    steps.push(step(Action::Start, limits.start));
+    steps.push(step(Action::Measure(measure), longest));
+    steps.push(step(Action::Stop, limits.start));
+    steps.push(step(Action::Collect, limits.snapshot));
+    Round {
+        id: format!("{}.{deployment}.{}", cell.id, slot.repetition),
+        deployment: deployment.to_owned(),
+        cell: cell.clone(),
+        repetition: slot.repetition,
+        block: slot.block,
+        steps,
+    }
+}
+
+fn digest(parts: &[&str]) -> String {
+    hash(parts).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A number of 53 bits, which any JSON reader keeps whole, that follows from `parts`.
+fn number_of(parts: &[&str]) -> u64 {
+    let bytes: [u8; 8] = hash(parts)[..8].try_into().expect("a digest has 32 bytes");
+    u64::from_be_bytes(bytes) >> 11
+}
+
+fn hash(parts: &[&str]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}

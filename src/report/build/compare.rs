@@ -1,0 +1,151 @@
+//! Variants against the baseline: pairs of one cell and one repetition, and all cells of a workload together.
+
+use std::collections::BTreeMap;
+
+use crate::artifacts::Status;
+use crate::report::metric;
+use crate::report::rows::{Comparison, Group, OverallRow, Results};
+use crate::spec::Metric;
+use crate::statistics::{overall, paired_ratio};
+
+/// Compares every variant of a cell with the baseline.
+pub(super) fn compare(results: &mut [Results], baseline: &str) {
+    let Some(base) = results.iter().find(|r| r.variant == baseline).cloned() else {
+        return;
+    };
+    for other in results.iter_mut().filter(|r| r.variant != baseline) {
+        other.comparison = metric::ALL
+            .into_iter()
+            .map(|m| (m, comparison(&base, other, m)))
+            .collect();
+    }
+}
+
+fn comparison(base: &Results, other: &Results, metric: Metric) -> Comparison {
+    let (before, after) = (by_repetition(base, metric), by_repetition(other, metric));
+    let common: Vec<u32> = before
+        .keys()
+        .filter(|r| after.contains_key(r))
+        .copied()
+        .collect();
+    let values: Vec<(f64, f64)> = common.iter().map(|r| (before[r], after[r])).collect();
+    let paired = paired_ratio(&values).ok();
+    let dropped = dropped(base, other);
+    Comparison {
+        n: common.len(),
+        ratio: paired.as_ref().map(|p| p.ratio),
+        min: paired.as_ref().map(|p| p.min),
+        max: paired.as_ref().map(|p| p.max),
+        said: said(common.len(), dropped, paired.is_some()),
+        pairs: paired
+            .map(|p| common.into_iter().zip(p.pairs).collect())
+            .unwrap_or_default(),
+        dropped,
+    }
+}
+
+fn by_repetition(results: &Results, metric: Metric) -> BTreeMap<u32, f64> {
+    results
+        .rounds
+        .iter()
+        .filter_map(|r| Some((r.repetition, *r.values.get(&metric)?)))
+        .collect()
+}
+
+/// Repetitions of which one side is good and the other failed or was skipped.
+fn dropped(base: &Results, other: &Results) -> usize {
+    let lost = |s| matches!(s, Some(Status::Failed | Status::Skipped));
+    let good = |s| s == Some(Status::Ok);
+    base.rounds
+        .iter()
+        .filter_map(|b| {
+            let o = other.rounds.iter().find(|o| o.repetition == b.repetition)?;
+            Some((b.status, o.status))
+        })
+        .filter(|(b, o)| good(*b) && lost(*o) || lost(*b) && good(*o))
+        .count()
+}
+
+fn said(pairs: usize, dropped: usize, has_ratio: bool) -> String {
+    let mut text = match pairs {
+        0 => "no pair of good rounds".to_owned(),
+        _ if !has_ratio => "no ratio: a value is 0".to_owned(),
+        1 => "one round each: nothing can be said about noise".to_owned(),
+        2 => "two rounds: both ratios, no verdict".to_owned(),
+        n => format!("range of {n} rounds; no inference yet"),
+    };
+    if dropped > 0 {
+        let pairs = if dropped == 1 { "pair" } else { "pairs" };
+        text.push_str(&format!("; {dropped} {pairs} left out, one side failed"));
+    }
+    text
+}
+
+/// Every variant against the baseline over all cells, from the repetitions that have a pair in every cell.
+pub(super) fn over_cells(groups: &[Group]) -> Vec<OverallRow> {
+    let cells: Vec<_> = groups.iter().flat_map(|g| &g.cells).collect();
+    let Some(first) = cells.first() else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for (at, results) in first.results.iter().enumerate() {
+        for metric in results.comparison.keys() {
+            let columns: Vec<BTreeMap<u32, f64>> = cells
+                .iter()
+                .map(|c| {
+                    c.results[at].comparison[metric]
+                        .pairs
+                        .iter()
+                        .copied()
+                        .collect()
+                })
+                .collect();
+            if let Ok(overall) = overall(&complete(&columns)) {
+                rows.push(OverallRow {
+                    variant: results.variant.clone(),
+                    metric: *metric,
+                    overall,
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// `[round][cell]` of the repetitions that every cell has.
+fn complete(columns: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
+    let repetitions = columns.first().into_iter().flat_map(BTreeMap::keys);
+    repetitions
+        .filter_map(|r| columns.iter().map(|c| c.get(r).copied()).collect())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_depends_on_the_number_of_pairs() {
+        assert_eq!(said(0, 0, false), "no pair of good rounds");
+        assert_eq!(
+            said(1, 0, true),
+            "one round each: nothing can be said about noise"
+        );
+        assert_eq!(said(2, 0, true), "two rounds: both ratios, no verdict");
+        assert_eq!(
+            said(3, 1, true),
+            "range of 3 rounds; no inference yet; 1 pair left out, one side failed"
+        );
+        assert_eq!(said(2, 0, false), "no ratio: a value is 0");
+    }
+
+    #[test]
+    fn only_repetitions_that_every_cell_has_count_over_all_cells() {
+        let columns = [
+            BTreeMap::from([(1, 2.0), (2, 3.0), (3, 4.0)]),
+            BTreeMap::from([(1, 5.0), (3, 6.0)]),
+        ];
+        assert_eq!(complete(&columns), [[2.0, 5.0], [4.0, 6.0]]);
+        assert!(complete(&[]).is_empty());
+    }
+}

@@ -1,0 +1,331 @@
+//! What a run is besides its numbers: its facts, its variants, hosts and programs, and how to run it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::artifacts::{End, Event, Run};
+use crate::host;
+use crate::report::rows::{
+    Again, Counts, Difference, Disk, Facts, Program, Progress, RunFacts, Variant,
+};
+use crate::units::Bytes;
+
+/// The run as a whole; its rounds are counted later.
+pub(super) fn run(run: &Run, description: Option<String>) -> RunFacts {
+    let finished = run.events.iter().rev().find_map(|e| match e.event {
+        Event::RunFinished {
+            actual_s,
+            estimated_bytes,
+            actual_bytes,
+            ..
+        } => Some((
+            actual_s,
+            Disk {
+                estimated_bytes,
+                actual_bytes,
+            },
+        )),
+        _ => None,
+    });
+    let finished = finished.filter(|_| run.state.end == Some(End::Finished));
+    let (progress, stopped) = match &run.state.end {
+        Some(End::Finished) => (Progress::Finished, None),
+        _ if run.live => (Progress::Running, None),
+        Some(End::Stopped(reason)) => (Progress::Stopped, Some(reason.clone())),
+        None => (Progress::Interrupted, None),
+    };
+    RunFacts {
+        experiment: run.manifest.experiment.clone(),
+        description,
+        id: run.manifest.run.clone(),
+        created: run.manifest.created,
+        assay: run.manifest.assay.clone(),
+        spec: run.plan.spec.clone(),
+        seed: run.plan.seed,
+        order: word(&run.plan.order),
+        restore: word(&run.plan.restore),
+        progress,
+        stopped,
+        rounds: Counts::default(),
+        estimated_s: run.state.estimated_s,
+        actual_s: finished.map_or(run.state.spent_s, |(actual, _)| actual),
+        disk: finished.map(|(_, disk)| disk),
+    }
+}
+
+/// The word that a plain enum is written as.
+fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        other => format!("{other:?}"),
+    }
+}
+
+/// What is compared.
+pub(super) fn variants(run: &Run) -> Vec<Variant> {
+    let of = |d: &crate::plan::Deployment| {
+        let ready = run.state.ready.get(&d.id);
+        Variant {
+            name: d.id.clone(),
+            system: word(&d.system),
+            version: d.version.clone(),
+            topology: d.topology.clone(),
+            clients: d.clients.clone(),
+            config: d.config.clone(),
+            snapshot_method: ready.map(|r| r.snapshot_method.clone()),
+            data_bytes: ready.map(|r| r.bytes),
+        }
+    };
+    run.plan.deployments.iter().map(of).collect()
+}
+
+/// The settings that are not the same in all variants.
+pub(super) fn differences(variants: &[Variant]) -> Vec<Difference> {
+    let settings: Vec<BTreeMap<String, String>> = variants.iter().map(settings).collect();
+    let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
+    names
+        .into_iter()
+        .map(|name| Difference {
+            setting: name.clone(),
+            values: settings.iter().map(|s| s.get(name).cloned()).collect(),
+        })
+        .filter(|d| d.values.windows(2).any(|w| w[0] != w[1]))
+        .collect()
+}
+
+fn settings(variant: &Variant) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::from([("system".to_owned(), variant.system.clone())]);
+    settings.extend(variant.version.clone().map(|v| ("version".to_owned(), v)));
+    settings.insert("clients".into(), variant.clients.join(", "));
+    for (role, hosts) in &variant.topology {
+        settings.insert(format!("topology.{role}"), hosts.join(", "));
+    }
+    for (component, tunables) in &variant.config {
+        for (name, value) in tunables {
+            settings.insert(format!("{component}.{name}"), value.clone());
+        }
+    }
+    settings
+}
+
+/// The hosts and what they are.
+pub(super) fn hosts(run: &Run) -> Vec<Facts> {
+    let hosts = run.manifest.hosts.iter();
+    hosts
+        .map(|(name, facts)| Facts {
+            name: name.clone(),
+            facts: host_facts(facts),
+        })
+        .collect()
+}
+
+fn host_facts(facts: &host::Facts) -> Vec<(String, String)> {
+    let bytes = |n: u64| Bytes(n).to_string();
+    let file_system = facts.file_system.as_ref();
+    let all = [
+        ("Host name", facts.hostname.clone()),
+        ("Operating system", facts.os.clone()),
+        ("Kernel", facts.kernel.clone()),
+        ("Architecture", facts.architecture.clone()),
+        ("CPU", facts.cpu.clone()),
+        ("CPUs online", facts.cpus.map(|n| n.to_string())),
+        ("Frequency governor", facts.governor.clone()),
+        ("Memory", facts.memory_bytes.map(bytes)),
+        ("Swap", facts.swap_bytes.map(bytes)),
+        ("Transparent huge pages", facts.thp.clone()),
+        (
+            "File system",
+            file_system.map(|f| format!("{} on {}, mounted at {}", f.kind, f.device, f.mount)),
+        ),
+        (
+            "Space",
+            file_system.map(|f| format!("{} free of {}", bytes(f.free_bytes), bytes(f.size_bytes))),
+        ),
+        (
+            "Reflinks",
+            file_system.map(|f| if f.reflink { "yes" } else { "no" }.to_owned()),
+        ),
+        (
+            "Network interfaces",
+            (!facts.nics.is_empty()).then(|| facts.nics.join(", ")),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(label, value)| Some((label.to_owned(), value?)))
+        .collect()
+}
+
+/// The programs that were used.
+pub(super) fn programs(run: &Run) -> Vec<Program> {
+    let manifest = &run.manifest;
+    let names: BTreeSet<&String> = manifest
+        .programs
+        .keys()
+        .chain(manifest.versions.keys())
+        .collect();
+    names
+        .into_iter()
+        .map(|name| Program {
+            name: name.clone(),
+            version: manifest.versions.get(name).cloned(),
+            sha256: manifest.programs.get(name).cloned(),
+        })
+        .collect()
+}
+
+/// How to run it again.
+pub(super) fn again(run: &Run, experiment: &str, inventory: &str) -> Again {
+    let manifest = &run.manifest;
+    let folder = run_path(run.layout.folder());
+    let revision = run.state.revision;
+    let kept = |path: std::path::PathBuf| {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        format!("{folder}/{name}")
+    };
+    let seed = format!("seed={}", run.plan.seed);
+    let mut sets = manifest.overrides.clone();
+    sets.retain(|s| !s.starts_with("seed="));
+    sets.push(seed.clone());
+    let mut commands = vec![
+        (
+            "The experiment file again, with the same seed".to_owned(),
+            command(&manifest.source, manifest.inventory.as_deref(), &sets),
+        ),
+        (
+            "Exactly what was run, from this run's folder".to_owned(),
+            command(
+                &kept(run.layout.experiment(revision)),
+                Some(&kept(run.layout.inventory(revision))),
+                &[seed],
+            ),
+        ),
+    ];
+    if run.state.end != Some(End::Finished) {
+        commands.push((
+            "Finish this run".into(),
+            format!("assay resume {}", quoted(&folder)),
+        ));
+    }
+    commands.push((
+        "Check that no file of this run has changed".into(),
+        format!("assay verify {}", quoted(&folder)),
+    ));
+    Again {
+        commands,
+        environment: environment(&[experiment, inventory]),
+    }
+}
+
+fn command(experiment: &str, inventory: Option<&str>, sets: &[String]) -> String {
+    let mut line = format!("assay run {}", quoted(experiment));
+    if let Some(inventory) = inventory {
+        line.push_str(&format!(" -i {}", quoted(inventory)));
+    }
+    for set in sets {
+        line.push_str(&format!(" --set {}", quoted(set)));
+    }
+    line
+}
+
+/// The run's folder from the artifacts' folder on, so that no report tells where on a machine it was made.
+fn run_path(folder: &Path) -> String {
+    let parts: Vec<_> = folder
+        .components()
+        .map(|c| c.as_os_str().to_string_lossy())
+        .collect();
+    parts[parts.len().saturating_sub(3)..].join("/")
+}
+
+/// The word as a POSIX shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The names in `${env:NAME}`.
+fn environment(texts: &[&str]) -> Vec<String> {
+    let names = texts.iter().flat_map(|text| text.split("${env:").skip(1));
+    let names: BTreeSet<&str> = names
+        .filter_map(|rest| Some(rest.split_once('}')?.0))
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_special_characters_are_quoted_for_a_shell() {
+        assert_eq!(quoted("experiments/a.yaml"), "experiments/a.yaml");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn secrets_are_named_once_each() {
+        let text = "a: ${env:B}\nb: ${env:A} ${env:B}\nc: ${env:torn";
+        assert_eq!(environment(&[text]), ["A", "B"]);
+    }
+
+    #[test]
+    fn a_runs_path_begins_with_the_artifacts_folder() {
+        let path = Path::new("/home/u/x/artifacts/exp/2026-01-01T00-00-00Z-abcd");
+        assert_eq!(run_path(path), "artifacts/exp/2026-01-01T00-00-00Z-abcd");
+        assert_eq!(run_path(Path::new("run")), "run");
+    }
+
+    #[test]
+    fn only_settings_that_differ_are_differences() {
+        let variant = |name: &str, tunables: &[(&str, &str)]| Variant {
+            name: name.into(),
+            system: "sqlite".into(),
+            version: None,
+            topology: BTreeMap::new(),
+            clients: vec!["local".into()],
+            config: BTreeMap::from([(
+                "sqlite".to_owned(),
+                tunables
+                    .iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect(),
+            )]),
+            snapshot_method: None,
+            data_bytes: None,
+        };
+        let found = differences(&[
+            variant("a", &[("journal_mode", "wal"), ("cache_size", "100")]),
+            variant(
+                "b",
+                &[
+                    ("journal_mode", "delete"),
+                    ("cache_size", "100"),
+                    ("mmap_size", "0"),
+                ],
+            ),
+        ]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|d| (d.setting.as_str(), d.values.clone()))
+            .collect();
+        let some = |s: &str| Some(s.to_owned());
+        assert_eq!(
+            found,
+            [
+                ("sqlite.journal_mode", vec![some("wal"), some("delete")]),
+                ("sqlite.mmap_size", vec![None, some("0")]),
+            ]
+        );
+    }
+}

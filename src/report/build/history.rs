@@ -1,0 +1,165 @@
+//! What the event log tells: the order of execution, failures, changes of the spec.
+
+use std::collections::BTreeMap;
+
+use crate::artifacts::{Event, Run, Status};
+use crate::plan;
+use crate::report::rows::{Attempt, Failure, Rows, SpecChange};
+
+/// Every attempt at a round of the plan in force, in the order of execution.
+pub(super) fn execution(run: &Run) -> Vec<Attempt> {
+    let planned = planned(run);
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for entry in &run.events {
+        match &entry.event {
+            Event::RoundStarted { round, attempt } => {
+                let Some(plan) = planned.get(round.as_str()) else {
+                    continue;
+                };
+                attempts.push(Attempt {
+                    position: attempts.len() + 1,
+                    at: entry.at,
+                    round: round.clone(),
+                    cell: plan.cell.id.clone(),
+                    variant: plan.deployment.clone(),
+                    repetition: plan.repetition,
+                    attempt: *attempt,
+                    status: None,
+                    seconds: None,
+                });
+            }
+            Event::RoundFinished {
+                round,
+                attempt,
+                status,
+                ..
+            } => {
+                let begun = |a: &&mut Attempt| a.round == *round && a.attempt == *attempt;
+                if let Some(found) = attempts.iter_mut().rev().find(begun) {
+                    found.status = Some(*status);
+                    found.seconds = Some(entry.at.duration_since(found.at).as_secs_f64());
+                }
+            }
+            _ => {}
+        }
+    }
+    attempts
+}
+
+/// Deployments that failed for good, attempts that failed, rounds that were skipped.
+pub(super) fn failures(run: &Run) -> Vec<Failure> {
+    let planned = planned(run);
+    let deployments = run.state.unready.iter().map(|(variant, reason)| Failure {
+        round: None,
+        cell: None,
+        variant: variant.clone(),
+        repetition: None,
+        attempt: None,
+        status: Status::Failed,
+        reason: reason.clone(),
+        retried: false,
+    });
+    let rounds = run.events.iter().filter_map(|entry| {
+        let Event::RoundFinished {
+            round,
+            attempt,
+            status,
+            retry,
+            reason,
+        } = &entry.event
+        else {
+            return None;
+        };
+        let plan = planned.get(round.as_str())?;
+        // A skipped round gets its chance again on resume: only the outcome that stands is told.
+        let stands = || {
+            let outcome = run.state.rounds.get(round).and_then(|r| r.outcome.as_ref());
+            outcome.is_some_and(|(a, s, _)| (a, s) == (attempt, status))
+        };
+        match status {
+            Status::Ok => return None,
+            Status::Skipped if !stands() => return None,
+            Status::Failed | Status::Skipped => {}
+        }
+        Some(Failure {
+            round: Some(round.clone()),
+            cell: Some(plan.cell.id.clone()),
+            variant: plan.deployment.clone(),
+            repetition: Some(plan.repetition),
+            attempt: Some(*attempt),
+            status: *status,
+            reason: reason
+                .clone()
+                .unwrap_or_else(|| "no reason was recorded".into()),
+            retried: *retry,
+        })
+    });
+    deployments.chain(rounds).collect()
+}
+
+/// Adds the rounds that the log calls good but that cannot be used.
+pub(super) fn add_invalid_rounds(rows: &mut Rows) {
+    let known = |rows: &Rows, id: &str| {
+        rows.failures
+            .iter()
+            .any(|f| f.round.as_deref() == Some(id) && !f.retried)
+    };
+    let mut found = Vec::new();
+    for (_, group) in rows.groups() {
+        for cell in &group.cells {
+            for result in &cell.results {
+                let lost = result
+                    .rounds
+                    .iter()
+                    .filter(|r| r.status == Some(Status::Failed));
+                found.extend(lost.filter(|r| !known(rows, &r.id)).map(|r| Failure {
+                    round: Some(r.id.clone()),
+                    cell: Some(cell.id.clone()),
+                    variant: result.variant.clone(),
+                    repetition: Some(r.repetition),
+                    attempt: r.attempt,
+                    status: Status::Failed,
+                    reason: r.reason.clone().unwrap_or_default(),
+                    retried: false,
+                }));
+            }
+        }
+    }
+    rows.failures.extend(found);
+}
+
+/// The changes of the spec that were accepted on resume.
+pub(super) fn spec_changes(run: &Run) -> Vec<SpecChange> {
+    let mut good = 0;
+    let mut changes = Vec::new();
+    let planned = planned(run);
+    for entry in &run.events {
+        match &entry.event {
+            Event::RoundFinished {
+                round,
+                status: Status::Ok,
+                ..
+            } => {
+                good += usize::from(planned.contains_key(round.as_str()));
+            }
+            Event::SpecChanged {
+                from,
+                to,
+                difference,
+                ..
+            } => changes.push(SpecChange {
+                at: entry.at,
+                from: from.clone(),
+                to: to.clone(),
+                rounds_before: good,
+                difference: difference.clone(),
+            }),
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn planned(run: &Run) -> BTreeMap<&str, &plan::Round> {
+    run.plan.rounds.iter().map(|r| (r.id.as_str(), r)).collect()
+}

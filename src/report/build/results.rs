@@ -1,0 +1,243 @@
+//! One cell on one variant: its rounds, and what they are together.
+
+use std::collections::BTreeMap;
+use std::ops::Add;
+
+use crate::artifacts::{RoundResult, Run, Status};
+use crate::measurement::{Latency, LoadResult};
+use crate::plan;
+use crate::report::ReportError;
+use crate::report::metric;
+use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round};
+use crate::report::timeline::Course;
+use crate::spec::Metric;
+use crate::statistics::{Summary, mean};
+
+/// What the rounds of a cell are read with.
+pub(super) struct Context<'a> {
+    pub(super) run: &'a Run,
+    pub(super) execution: &'a [Attempt],
+}
+
+/// The good rounds so far, merged.
+#[derive(Default)]
+struct Merged {
+    all: Latency,
+    operations: BTreeMap<String, MergedOperation>,
+}
+
+#[derive(Default)]
+struct MergedOperation {
+    latency: Latency,
+    errors: BTreeMap<String, u64>,
+    rates: Vec<f64>,
+}
+
+impl Merged {
+    fn add(&mut self, load: &LoadResult) {
+        self.all.merge(&load.all());
+        for operation in &load.operations {
+            let merged = self.operations.entry(operation.name.clone()).or_default();
+            merged.latency.merge(&operation.latency);
+            merged.rates.push(rate(&operation.latency, load.window_s));
+            add_errors(&mut merged.errors, &operation.errors);
+        }
+    }
+}
+
+/// Reads the rounds of one cell on one variant; `rounds` are those of the plan.
+pub(super) fn results(
+    context: &Context<'_>,
+    variant: &str,
+    rounds: &[&plan::Round],
+    courses: &mut Vec<Course>,
+) -> Result<Results, ReportError> {
+    let mut merged = Merged::default();
+    let mut read = Vec::new();
+    for planned in rounds {
+        read.push(round(context, planned, &mut merged, courses)?);
+    }
+    read.sort_by_key(|r| r.repetition);
+    let mut errors = BTreeMap::new();
+    for operation in merged.operations.values() {
+        add_errors(&mut errors, &operation.errors);
+    }
+    Ok(Results {
+        variant: variant.to_owned(),
+        counts: counts(&read),
+        summary: summary(&read, &merged.all),
+        rounds: read,
+        operations: merged.operations.into_iter().map(operation).collect(),
+        errors,
+        comparison: BTreeMap::new(),
+    })
+}
+
+fn round(
+    context: &Context<'_>,
+    planned: &plan::Round,
+    merged: &mut Merged,
+    courses: &mut Vec<Course>,
+) -> Result<Round, ReportError> {
+    let result = context.run.results.get(&planned.id);
+    let mut row = blank(context, planned, result);
+    let Some(result) = result else {
+        return Ok(row);
+    };
+    let load = match context.run.load_result(result) {
+        Ok(load) => load,
+        // What a failed round left may be incomplete.
+        Err(_) if row.status != Some(Status::Ok) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let good = row.status == Some(Status::Ok);
+    if let Some(load) = &load {
+        row.window_s = Some(load.window_s);
+        row.client_cpu_s = load.client_cpu_s;
+        row.count = Some(load.count());
+        row.errors = Some(load.errors());
+        courses.extend(Course::of(&row.id, good, &load.intervals));
+    }
+    match load {
+        Some(load) if good => {
+            merged.add(&load);
+            let all = load.all();
+            row.values = values(&all, load.throughput());
+            row.thin = metric::thin(&all);
+            row.operations = load
+                .operations
+                .iter()
+                .map(|o| {
+                    (
+                        o.name.clone(),
+                        values(&o.latency, rate(&o.latency, load.window_s)),
+                    )
+                })
+                .collect();
+        }
+        None if good => fail(&mut row, "it measured nothing"),
+        _ => {}
+    }
+    Ok(row)
+}
+
+/// A round as the log tells it, without what it measured.
+fn blank(context: &Context<'_>, planned: &plan::Round, result: Option<&RoundResult>) -> Round {
+    let outcome = context
+        .run
+        .state
+        .rounds
+        .get(&planned.id)
+        .and_then(|r| r.outcome.as_ref());
+    let attempt = outcome.map(|(attempt, ..)| *attempt);
+    let executed = context
+        .execution
+        .iter()
+        .find(|a| a.round == planned.id && Some(a.attempt) == attempt);
+    let mut row = Round {
+        id: planned.id.clone(),
+        repetition: planned.repetition,
+        block: planned.block,
+        position: executed.map(|a| a.position),
+        attempt,
+        status: outcome.map(|(_, status, _)| *status),
+        reason: outcome.and_then(|(.., reason)| reason.clone()),
+        started: result.map(|r| r.started).or(executed.map(|a| a.at)),
+        window_s: None,
+        client_cpu_s: None,
+        count: None,
+        errors: None,
+        values: BTreeMap::new(),
+        operations: BTreeMap::new(),
+        thin: Vec::new(),
+    };
+    if row.status == Some(Status::Ok) && result.is_none() {
+        fail(&mut row, "its result.json is missing");
+    }
+    row
+}
+
+fn fail(row: &mut Round, reason: &str) {
+    row.status = Some(Status::Failed);
+    row.reason = Some(reason.to_owned());
+}
+
+fn values(latency: &Latency, throughput: f64) -> BTreeMap<Metric, f64> {
+    let mut values = metric::latencies(latency);
+    values.insert(Metric::Throughput, throughput);
+    values
+}
+
+fn rate(latency: &Latency, window_s: f64) -> f64 {
+    if window_s > 0.0 {
+        latency.count() as f64 / window_s
+    } else {
+        0.0
+    }
+}
+
+fn counts(rounds: &[Round]) -> Counts {
+    let of = |status| rounds.iter().filter(|r| r.status == status).count();
+    Counts {
+        planned: rounds.len(),
+        ok: of(Some(Status::Ok)),
+        failed: of(Some(Status::Failed)),
+        skipped: of(Some(Status::Skipped)),
+        pending: of(None),
+    }
+}
+
+fn summary(rounds: &[Round], merged: &Latency) -> BTreeMap<Metric, Over> {
+    let latencies = metric::latencies(merged);
+    let mut summary = BTreeMap::new();
+    for metric in metric::ALL {
+        let each: Vec<f64> = rounds
+            .iter()
+            .filter_map(|r| r.values.get(&metric))
+            .copied()
+            .collect();
+        let Some(spread) = Summary::of(&each) else {
+            continue;
+        };
+        let beyond = metric::percentile(metric).map(|p| merged.beyond(p));
+        let over = Over {
+            n: spread.n,
+            value: latencies.get(&metric).copied().unwrap_or(spread.mean),
+            min: spread.min,
+            max: spread.max,
+            beyond,
+            thin: beyond.is_some_and(|n| n < metric::BEYOND),
+        };
+        summary.insert(metric, over);
+    }
+    summary
+}
+
+fn operation((name, merged): (String, MergedOperation)) -> Operation {
+    Operation {
+        name,
+        count: merged.latency.count(),
+        errors: merged.errors,
+        values: values(&merged.latency, mean(&merged.rates).unwrap_or_default()),
+    }
+}
+
+fn add_errors(sum: &mut BTreeMap<String, u64>, errors: &BTreeMap<String, u64>) {
+    for (kind, n) in errors {
+        *sum.entry(kind.clone()).or_default() += n;
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            planned: self.planned + other.planned,
+            ok: self.ok + other.ok,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+            pending: self.pending + other.pending,
+        }
+    }
+}

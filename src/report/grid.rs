@@ -1,0 +1,127 @@
+//! The table of a group of cells as text: one row for each cell and variant. Terminal and Markdown share it.
+
+use super::metric;
+use super::number;
+use super::rows::{Cell, Comparison, Counts, Group, Over, Results, Rows};
+use crate::spec::Metric;
+
+/// Rows of text; the first `left` columns are words, the others numbers.
+pub(super) struct Grid {
+    pub(super) header: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Whether a column holds words.
+    pub(super) words: Vec<bool>,
+}
+
+/// How much a grid tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Values and ratios.
+    Short,
+    /// Their ranges over rounds as well.
+    Ranges,
+}
+
+/// The grid of one group.
+pub(super) fn grid(rows: &Rows, group: &Group, detail: Detail) -> Grid {
+    let rates = group.cells.iter().any(|c| c.rate.is_some());
+    let compared = rows.variants.len() > 1;
+    let mut header = vec!["Threads".to_owned()];
+    header.extend(rates.then(|| "Target op/s".to_owned()));
+    header.extend(["Variant".to_owned(), "Rounds".to_owned()]);
+    for metric in &rows.metrics {
+        header.push(title(*metric));
+        header.extend((detail == Detail::Ranges).then(|| "rounds' range".to_owned()));
+        header.extend(compared.then(|| format!("vs {}", rows.baseline)));
+    }
+    let mut lines = Vec::new();
+    for cell in &group.cells {
+        for (n, result) in cell.results.iter().enumerate() {
+            lines.push(line(rows, cell, result, n == 0, detail, (rates, compared)));
+        }
+    }
+    let words = header.iter().map(|h| h == "Variant").collect();
+    Grid {
+        header,
+        rows: lines,
+        words,
+    }
+}
+
+fn line(
+    rows: &Rows,
+    cell: &Cell,
+    result: &Results,
+    first: bool,
+    detail: Detail,
+    (rates, compared): (bool, bool),
+) -> Vec<String> {
+    let once = |text: String| if first { text } else { String::new() };
+    let mut line = vec![once(cell.threads.to_string())];
+    if rates {
+        line.push(once(cell.rate.map(number::rate).unwrap_or_default()));
+    }
+    line.extend([result.variant.clone(), rounds(result.counts)]);
+    for metric in &rows.metrics {
+        let over = result.summary.get(metric);
+        line.push(over.map_or("–".into(), |o| value(*metric, o)));
+        if detail == Detail::Ranges {
+            line.push(over.map_or(String::new(), |o| range(*metric, o)));
+        }
+        if compared {
+            line.push(ratio(result.comparison.get(metric), detail));
+        }
+    }
+    line
+}
+
+/// A metric's name with the unit of tables: `p95 ms`.
+pub(super) fn title(metric: Metric) -> String {
+    let name = match metric {
+        Metric::Throughput => "Throughput",
+        Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 | Metric::Max => {
+            metric::word(metric)
+        }
+    };
+    format!("{name} {}", metric::shown_unit(metric))
+}
+
+/// `3`, or `2 of 3` when not all are good.
+pub(super) fn rounds(counts: Counts) -> String {
+    if counts.ok == counts.planned {
+        counts.ok.to_string()
+    } else {
+        format!("{} of {}", counts.ok, counts.planned)
+    }
+}
+
+/// The value, marked when it is read from too few requests.
+pub(super) fn value(metric: Metric, over: &Over) -> String {
+    let mark = if over.thin { "†" } else { "" };
+    format!("{}{mark}", number::of(metric, over.value))
+}
+
+fn range(metric: Metric, over: &Over) -> String {
+    match over.n {
+        0 | 1 => String::new(),
+        _ => format!(
+            "{}–{}",
+            number::of(metric, over.min),
+            number::of(metric, over.max)
+        ),
+    }
+}
+
+fn ratio(comparison: Option<&Comparison>, detail: Detail) -> String {
+    let Some(comparison) = comparison else {
+        return String::new();
+    };
+    match (comparison.ratio, comparison.min, comparison.max) {
+        (Some(ratio), Some(min), Some(max)) if detail == Detail::Ranges && comparison.n > 1 => {
+            let ends = [min, max].map(number::ratio).join("–");
+            format!("{} ({ends})", number::ratio(ratio))
+        }
+        (Some(ratio), ..) => number::ratio(ratio),
+        _ => "–".into(),
+    }
+}

@@ -1,0 +1,300 @@
+//! `report.md`: the tables as GitHub renders them, readable as text as well.
+
+use super::grid::{self, Detail};
+use super::number;
+use super::rows::{Failure, Group, Rows, Weight, Workload};
+use crate::artifacts::Status;
+use crate::units::Bytes;
+
+/// The rows as Markdown.
+#[must_use]
+pub(super) fn render(rows: &Rows) -> String {
+    let mut page = Page(String::new());
+    head(&mut page, rows);
+    for workload in &rows.workloads {
+        results(&mut page, rows, workload);
+    }
+    failures(&mut page, &rows.failures);
+    environment(&mut page, rows);
+    spec(&mut page, rows);
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    fn heading(&mut self, level: usize, text: &str) {
+        self.line(&format!("\n{} {}\n", "#".repeat(level), escaped(text)));
+    }
+
+    /// A table; `words` says which columns hold words and stand left.
+    fn table(&mut self, header: &[String], words: &[bool], rows: &[Vec<String>]) {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|c| escaped(c)).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        self.line(&line(header));
+        let rule: Vec<&str> = words
+            .iter()
+            .map(|w| if *w { "---" } else { "--:" })
+            .collect();
+        self.line(&format!("|{}|", rule.join("|")));
+        for row in rows {
+            self.line(&line(row));
+        }
+    }
+
+    fn words(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        let header: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
+        self.table(&header, &vec![true; header.len()], rows);
+    }
+
+    /// A block of code that no run of backticks inside can end.
+    fn code(&mut self, language: &str, text: &str) {
+        let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat(longest.max(2) + 1);
+        self.line(&format!("{fence}{language}\n{}\n{fence}", text.trim_end()));
+    }
+}
+
+/// Text that Markdown, its tables and HTML inside it leave as it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '`' | '*' | '[' | ']' | '\\' | '#' | '~' | '_' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn head(page: &mut Page, rows: &Rows) {
+    let run = &rows.run;
+    page.line(&format!("# {}\n", escaped(&run.experiment)));
+    if let Some(description) = &run.description {
+        page.line(&format!("{}\n", escaped(description)));
+    }
+    let others: Vec<&str> = rows
+        .variants
+        .iter()
+        .map(|v| v.name.as_str())
+        .filter(|n| *n != rows.baseline)
+        .collect();
+    let compared = if others.is_empty() {
+        format!("Variant: {}", rows.baseline)
+    } else {
+        format!(
+            "Compared: {} against {} (the baseline)",
+            others.join(", "),
+            rows.baseline
+        )
+    };
+    let counts = run.rounds;
+    let facts = [
+        compared,
+        format!(
+            "Run: {}, {}, assay {}",
+            run.id,
+            number::time(run.created),
+            run.assay
+        ),
+        format!(
+            "Rounds: {} planned, {} good, {} failed, {} skipped, {} pending",
+            counts.planned, counts.ok, counts.failed, counts.skipped, counts.pending
+        ),
+        format!(
+            "Order: {}, restore {}, seed {}",
+            run.order, run.restore, run.seed
+        ),
+        format!(
+            "Time: {} estimated, {} spent",
+            number::duration(run.estimated_s),
+            number::duration(run.actual_s)
+        ),
+    ];
+    for fact in facts {
+        page.line(&format!("- {}", escaped(&fact)));
+    }
+    if let Some(disk) = run.disk {
+        page.line(&format!(
+            "- Disk: {} estimated, {} used",
+            Bytes(disk.estimated_bytes),
+            Bytes(disk.actual_bytes)
+        ));
+    }
+    page.line("");
+    for note in &rows.notes {
+        let word = match note.weight {
+            Weight::Warning => "**Warning:**",
+            Weight::Remark => "Note:",
+        };
+        page.line(&format!("> {word} {}\n>", escaped(&note.text)));
+    }
+    if !rows.differences.is_empty() {
+        page.heading(2, "Differences between the variants");
+        let mut header = vec!["Setting"];
+        header.extend(rows.variants.iter().map(|v| v.name.as_str()));
+        let lines: Vec<Vec<String>> = rows
+            .differences
+            .iter()
+            .map(|d| {
+                let values = d
+                    .values
+                    .iter()
+                    .map(|v| v.clone().unwrap_or("not set".into()));
+                std::iter::once(d.setting.clone()).chain(values).collect()
+            })
+            .collect();
+        page.words(&header, &lines);
+    }
+}
+
+fn results(page: &mut Page, rows: &Rows, workload: &Workload) {
+    page.heading(2, &workload.name);
+    let parameters: Vec<String> = workload
+        .parameters
+        .iter()
+        .map(|(label, value)| format!("{label} {value}"))
+        .collect();
+    page.line(&format!("{}\n", escaped(&parameters.join(", "))));
+    for row in workload
+        .overall
+        .iter()
+        .filter(|r| rows.metrics.contains(&r.metric))
+    {
+        let all = &row.overall;
+        page.line(&format!(
+            "- {}: {} over {} cells {} (cells from {} to {}; {} up, {} down)",
+            escaped(&row.variant),
+            super::metric::name(row.metric),
+            all.cells,
+            number::ratio(all.ratio),
+            number::ratio(all.min),
+            number::ratio(all.max),
+            all.up,
+            all.down,
+        ));
+    }
+    for group in &workload.groups {
+        group_table(page, rows, group);
+    }
+}
+
+fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
+    page.line("");
+    if let Some(label) = &group.label {
+        page.line(&format!("{}:\n", escaped(label)));
+    }
+    let grid = grid::grid(rows, group, Detail::Ranges);
+    page.table(&grid.header, &grid.words, &grid.rows);
+}
+
+fn failures(page: &mut Page, failures: &[Failure]) {
+    page.heading(2, "Failed rounds");
+    if failures.is_empty() {
+        page.line("None.");
+        return;
+    }
+    let lines: Vec<Vec<String>> = failures
+        .iter()
+        .map(|f| {
+            let status = match (f.status, f.retried) {
+                (Status::Skipped, _) => "skipped",
+                (_, true) => "failed, tried again",
+                (_, false) => "failed",
+            };
+            vec![
+                f.round.clone().unwrap_or_else(|| "preparation".into()),
+                f.variant.clone(),
+                f.attempt.map(|n| n.to_string()).unwrap_or_default(),
+                status.into(),
+                f.reason.clone(),
+            ]
+        })
+        .collect();
+    page.words(&["Round", "Variant", "Attempt", "Status", "Reason"], &lines);
+}
+
+fn environment(page: &mut Page, rows: &Rows) {
+    page.heading(2, "Environment");
+    let facts: Vec<Vec<String>> = rows
+        .hosts
+        .iter()
+        .flat_map(|h| {
+            h.facts
+                .iter()
+                .map(|(label, value)| vec![h.name.clone(), label.clone(), value.clone()])
+        })
+        .collect();
+    page.words(&["Host", "Fact", "Value"], &facts);
+    page.line("");
+    let programs: Vec<Vec<String>> = rows
+        .programs
+        .iter()
+        .map(|p| {
+            let text = |t: &Option<String>| t.clone().unwrap_or_default();
+            vec![p.name.clone(), text(&p.version), text(&p.sha256)]
+        })
+        .collect();
+    page.words(&["Program", "Version", "sha256"], &programs);
+}
+
+fn spec(page: &mut Page, rows: &Rows) {
+    page.heading(2, "Run it again");
+    if !rows.again.environment.is_empty() {
+        page.line(&format!(
+            "Set these environment variables first: {}.\n",
+            escaped(&rows.again.environment.join(", "))
+        ));
+    }
+    for (what, command) in &rows.again.commands {
+        page.line(&format!("{}:\n", escaped(what)));
+        page.code("sh", command);
+        page.line("");
+    }
+    page.heading(2, "What was run");
+    for change in &rows.spec.changes {
+        page.line(&format!(
+            "Changed on resume at {}; good rounds before it: {}.\n",
+            number::time(change.at),
+            change.rounds_before
+        ));
+        page.code("diff", &change.difference.join("\n"));
+        page.line("");
+    }
+    page.code("yaml", &rows.spec.experiment);
+    page.heading(2, "How to read this");
+    page.line(
+        "Latencies in ms. Throughput is the mean of the good rounds. A latency is read from the exact merge of the good \
+         rounds' histograms; percentiles are never averaged. The range is that of the rounds' own values. A ratio is that \
+         of the geometric means of paired rounds (same cell, same repetition), with the range of the pairs' ratios. \
+         † fewer than ten requests lie beyond the percentile.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_stays_text() {
+        assert_eq!(escaped("a|b\n<script>`x`"), r"a\|b &lt;script&gt;\`x\`");
+        let mut page = Page(String::new());
+        page.code("", "```\nend");
+        assert_eq!(page.0, "````\n```\nend\n````\n");
+    }
+}

@@ -1,0 +1,337 @@
+//! Carries a plan out: prepares deployments, runs rounds, records everything. It decides what happens after a failure;
+//! what is done on a host is the adapters' business, and reports are somebody else's.
+
+mod control;
+mod prepare;
+mod round;
+mod site;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Status};
+use crate::host::{AgentError, Host, HostError, Lease};
+use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
+use crate::snapshot::ChoiceError;
+use crate::spec::OnFailure;
+
+pub use control::Control;
+
+/// What a run works with. The clock and the secrets come from outside.
+pub struct Context<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Where the run is kept.
+    pub layout: &'a Layout,
+    /// Every host of the plan by name.
+    pub hosts: &'a BTreeMap<String, Arc<dyn Host>>,
+    /// Replaces `${env:NAME}` by its value.
+    pub reveal: &'a (dyn Fn(&str) -> String + Sync),
+    /// Replaces the values of secrets by their names.
+    pub hide: &'a (dyn Fn(&str) -> String + Sync),
+    /// The time, for events.
+    pub clock: &'a (dyn Fn() -> jiff::Timestamp + Sync),
+    /// How the run is asked to stop.
+    pub control: &'a Control,
+}
+
+/// Something that happened, for whoever watches the run.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// An event; it is on disk.
+    Event(&'a Entry),
+    /// What a driver says while it works; it is kept nowhere.
+    Progress(&'a Progress),
+}
+
+/// How a run came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every round is done.
+    Finished {
+        /// Rounds that are good.
+        ok: usize,
+        /// Rounds that failed.
+        failed: usize,
+    },
+    /// Every round is done but those whose deployment could not be prepared; resuming tries that again.
+    Unprepared {
+        /// The rounds that were skipped.
+        skipped: usize,
+    },
+    /// A round failed and the experiment says to stop then.
+    Stopped {
+        /// The round and its reason.
+        reason: String,
+    },
+    /// It was asked to stop.
+    Cancelled,
+}
+
+/// What ends a run at once: without an archive or a host there is nothing to go on with.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The archive cannot be written.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A host cannot be held.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The plan names a host that is not there.
+    #[error("the plan names host `{0}`, which is not in the inventory")]
+    NoHost(String),
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Driver(#[from] crate::driver::DriverError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error("not one operation succeeded, {0} failed")]
+    NoSuccess(u64),
+}
+
+impl StepError {
+    /// Whether it was stopped on request, which is no failure.
+    fn is_stop(&self) -> bool {
+        let host = match self {
+            Self::Agent(AgentError::Host(host)) | Self::Host(host) => host,
+            Self::Choice(ChoiceError::Probe {
+                source: AgentError::Host(host),
+                ..
+            }) => host,
+            _ => return false,
+        };
+        matches!(host, HostError::Stopped { .. })
+    }
+
+    /// The message with its causes.
+    fn text(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// A run in progress.
+struct Runner<'a> {
+    context: &'a Context<'a>,
+    log: EventLog,
+    state: State,
+    observe: &'a mut (dyn FnMut(Notice<'_>) + Send),
+    /// Deployments whose data may not be what the plan assumes: their next round begins with a restore.
+    stale: BTreeSet<String>,
+}
+
+/// Carries out whatever of the plan is not done yet, according to `events`, those that `log` holds so far.
+///
+/// # Errors
+/// The archive cannot be written, or a host cannot be held.
+pub async fn run(
+    context: &Context<'_>,
+    log: EventLog,
+    events: &[Entry],
+    observe: &mut (dyn FnMut(Notice<'_>) + Send),
+) -> Result<Outcome, RunError> {
+    let state = State::replay(events);
+    let resumed = !events.is_empty();
+    let stale = if resumed {
+        context
+            .plan
+            .deployments
+            .iter()
+            .map(|d| d.id.clone())
+            .collect()
+    } else {
+        BTreeSet::new()
+    };
+    let _leases = hold(context).await?;
+    let mut runner = Runner {
+        context,
+        log,
+        state,
+        observe,
+        stale,
+    };
+    runner.start(resumed)?;
+    let outcome = runner.go().await?;
+    runner.end(&outcome)?;
+    Ok(outcome)
+}
+
+async fn hold(context: &Context<'_>) -> Result<Vec<Lease>, RunError> {
+    let owner = format!("run `{}`", context.layout.folder().display());
+    let named = context
+        .plan
+        .deployments
+        .iter()
+        .flat_map(|d| d.topology.values().flatten().chain(&d.clients));
+    let mut leases = Vec::new();
+    for name in named.collect::<BTreeSet<_>>() {
+        let host = context
+            .hosts
+            .get(name)
+            .ok_or_else(|| RunError::NoHost(name.clone()))?;
+        leases.push(host.lease(&owner).await?);
+    }
+    Ok(leases)
+}
+
+impl Runner<'_> {
+    fn record(&mut self, event: Event) -> Result<(), RunError> {
+        let entry = self.log.append((self.context.clock)(), event)?;
+        (self.observe)(Notice::Event(&entry));
+        self.state.take(&entry);
+        Ok(())
+    }
+
+    fn start(&mut self, resumed: bool) -> Result<(), RunError> {
+        let left: f64 = self
+            .left()
+            .iter()
+            .map(|r| estimate_steps(self.context.plan, &r.steps))
+            .sum();
+        let estimated_s = if resumed {
+            left
+        } else {
+            estimate(self.context.plan).total_s()
+        };
+        self.record(Event::RunStarted {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            estimated_s,
+            resumed,
+        })
+    }
+
+    /// The rounds that are not done, in order.
+    fn left(&self) -> Vec<&Round> {
+        self.context
+            .plan
+            .rounds
+            .iter()
+            .filter(|r| !self.state.is_done(&r.id))
+            .collect()
+    }
+
+    async fn go(&mut self) -> Result<Outcome, RunError> {
+        let plan = self.context.plan;
+        for deployment in &plan.deployments {
+            let needed = self.left().iter().any(|r| r.deployment == deployment.id);
+            if needed && !self.prepare(deployment).await? {
+                return Ok(Outcome::Cancelled);
+            }
+        }
+        for round in &plan.rounds {
+            if self.state.is_done(&round.id) {
+                continue;
+            }
+            if self.context.control.is_stopping() {
+                return Ok(Outcome::Cancelled);
+            }
+            if let Some(reason) = self.state.unready.get(&round.deployment).cloned() {
+                self.skip(round, reason)?;
+                continue;
+            }
+            match self.round_with_retries(round).await? {
+                round::Ended::Done => {}
+                round::Ended::Cancelled => return Ok(Outcome::Cancelled),
+                round::Ended::Stop(reason) => return Ok(Outcome::Stopped { reason }),
+            }
+        }
+        Ok(self.finished())
+    }
+
+    fn skip(&mut self, round: &Round, reason: String) -> Result<(), RunError> {
+        let reason = Some(format!(
+            "deployment `{}` could not be prepared: {reason}",
+            round.deployment
+        ));
+        let (round, attempt) = (round.id.clone(), self.attempts(&round.id));
+        self.record(Event::RoundFinished {
+            round,
+            attempt,
+            status: Status::Skipped,
+            retry: false,
+            reason,
+        })
+    }
+
+    /// Attempts at a round so far.
+    fn attempts(&self, round: &str) -> u32 {
+        self.state.rounds.get(round).map_or(0, |r| r.attempts)
+    }
+
+    /// Whether a round that failed `failures` times is tried again.
+    fn retries(&self, failures: u32) -> bool {
+        match self.context.plan.on_failure {
+            OnFailure::Continue | OnFailure::Stop => false,
+            OnFailure::Retry(most) => failures <= most,
+        }
+    }
+
+    fn finished(&self) -> Outcome {
+        let of = |wanted: Status| {
+            let counts = |id| {
+                self.state
+                    .rounds
+                    .get(id)
+                    .and_then(|r| r.outcome.as_ref())
+                    .is_some_and(|o| o.1 == wanted)
+            };
+            self.context
+                .plan
+                .rounds
+                .iter()
+                .filter(|r| counts(&r.id))
+                .count()
+        };
+        match of(Status::Skipped) {
+            0 => Outcome::Finished { ok: of(Status::Ok), failed: of(Status::Failed) },
+            skipped => Outcome::Unprepared { skipped },
+        }
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
+        let event = match outcome {
+            Outcome::Finished { ok, failed } => Event::RunFinished {
+                ok: *ok,
+                failed: *failed,
+                estimated_s: self.state.estimated_s,
+                actual_s: self.state.spent_s,
+                estimated_bytes: estimate(self.context.plan).host_bytes,
+                // Data and snapshot of each deployment, and the one copy that a restore makes beside them.
+                actual_bytes: self.state.ready.values().map(|r| 2 * r.bytes).sum::<u64>()
+                    + self
+                        .state
+                        .ready
+                        .values()
+                        .map(|r| r.bytes)
+                        .max()
+                        .unwrap_or(0),
+            },
+            Outcome::Stopped { reason } => Event::RunStopped {
+                reason: reason.clone(),
+            },
+            Outcome::Unprepared { skipped } => Event::RunStopped {
+                reason: format!("{skipped} rounds were skipped, their deployment could not be prepared"),
+            },
+            Outcome::Cancelled => Event::RunStopped {
+                reason: "it was asked to stop".to_owned(),
+            },
+        };
+        self.record(event)
+    }
+}

@@ -1,0 +1,329 @@
+//! Runs one round: its body up to the first failure, then its teardown, whatever happened before.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::site::{Site, attention, driver};
+use super::{Notice, RunError, Runner, StepError};
+use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
+use crate::database;
+use crate::host::{ask, call};
+use crate::measurement::LoadResult;
+use crate::plan::{Action, Deployment, Measure, Progress, Round, Step};
+use crate::spec::{Driver, OnFailure, Restore};
+use crate::units;
+
+/// The longest that a teardown step may take after the second request to stop.
+const HASTE: Duration = Duration::from_secs(10);
+
+/// How the attempts at a round ended.
+pub(super) enum Ended {
+    /// The round has its result.
+    Done,
+    /// It was asked to stop; the round has none.
+    Cancelled,
+    /// It failed, and the experiment says to stop then.
+    Stop(String),
+}
+
+/// What has happened in an attempt so far.
+#[derive(Default)]
+struct Attempt {
+    failure: Option<String>,
+    stopped: bool,
+    steps: Vec<(String, f64)>,
+    /// The driver that ran to its end.
+    measured: Option<Driver>,
+    load: Option<LoadResult>,
+}
+
+impl Runner<'_> {
+    /// Runs a round, again as often as the experiment says.
+    pub(super) async fn round_with_retries(&mut self, round: &Round) -> Result<Ended, RunError> {
+        loop {
+            let attempt = self.attempts(&round.id) + 1;
+            let Some(result) = self.attempt(round, attempt).await? else {
+                return Ok(Ended::Cancelled);
+            };
+            let failed = result.status == Status::Failed;
+            let failures =
+                self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
+            let retry = failed && self.retries(failures);
+            let (id, status, reason) = (round.id.clone(), result.status, result.reason.clone());
+            self.record(Event::RoundFinished {
+                round: id,
+                attempt,
+                status,
+                retry,
+                reason,
+            })?;
+            if failed {
+                self.stale.insert(round.deployment.clone());
+            }
+            if !retry {
+                let stop = failed && self.context.plan.on_failure == OnFailure::Stop;
+                return Ok(if stop {
+                    Ended::Stop(stop_reason(&result))
+                } else {
+                    Ended::Done
+                });
+            }
+            if self.context.control.is_stopping() {
+                return Ok(Ended::Cancelled);
+            }
+        }
+    }
+
+    /// One attempt; `None` when it was stopped on request.
+    async fn attempt(
+        &mut self,
+        round: &Round,
+        attempt: u32,
+    ) -> Result<Option<RoundResult>, RunError> {
+        let plan = self.context.plan;
+        let deployment = plan
+            .deployments
+            .iter()
+            .find(|d| d.id == round.deployment)
+            .expect("a round has its deployment");
+        let mut site = Site::of(self.context, deployment);
+        site.output = site.output.join(format!("{}+{attempt}", round.id));
+        let folder = self.context.layout.round(&round.id, attempt);
+        self.record(Event::RoundStarted {
+            round: round.id.clone(),
+            attempt,
+        })?;
+        let started = (self.context.clock)();
+        let mut so_far = Attempt::default();
+        let teardown = |s: &Step| matches!(s.action, Action::Stop | Action::Collect);
+        let extra = self.extra_restore(round, deployment);
+        for step in extra
+            .iter()
+            .chain(round.steps.iter().filter(|s| !teardown(s)))
+        {
+            if so_far.failure.is_none() && !so_far.stopped {
+                self.step(&site, round, step, &folder, &mut so_far).await?;
+            }
+        }
+        for step in round.steps.iter().filter(|s| teardown(s)) {
+            self.step(&site, round, step, &folder, &mut so_far).await?;
+        }
+        if so_far.stopped {
+            return Ok(None);
+        }
+        let result = self.result(round, attempt, started, so_far);
+        let text = serde_json::to_vec_pretty(&result).expect("a result is plain data");
+        write_new(&folder.join("result.json"), &text)?;
+        Ok(Some(result))
+    }
+
+    /// A restore that the plan does not have, where the data may not be what the plan assumes.
+    fn extra_restore(&self, round: &Round, deployment: &Deployment) -> Option<Step> {
+        let planned = round.steps.iter().any(|s| s.action == Action::Restore);
+        let never = self.context.plan.restore == Restore::Never;
+        if planned || never || !self.stale.contains(&round.deployment) {
+            return None;
+        }
+        let limit = deployment
+            .prepare
+            .iter()
+            .find(|s| s.action == Action::Snapshot)
+            .map(|s| s.limit);
+        Some(Step {
+            action: Action::Restore,
+            limit: limit.unwrap_or(units::Duration(HASTE)),
+        })
+    }
+
+    async fn step(
+        &mut self,
+        site: &Site,
+        round: &Round,
+        step: &Step,
+        folder: &Path,
+        so_far: &mut Attempt,
+    ) -> Result<(), RunError> {
+        let name = step.action.name().to_owned();
+        self.record(Event::StepStarted {
+            round: round.id.clone(),
+            name: name.clone(),
+        })?;
+        let began = Instant::now();
+        let done = self.do_step(site, step, folder, so_far).await;
+        let seconds = began.elapsed().as_secs_f64();
+        so_far.steps.push((name.clone(), seconds));
+        let error = done.as_ref().err().map(|e| (self.context.hide)(&e.text()));
+        if let Err(stop) = &done {
+            so_far.stopped |= stop.is_stop();
+        }
+        if let (Some(error), false, None) = (&error, so_far.stopped, &so_far.failure) {
+            // The first failure is the cause; what fails after it, in teardown, stands in the events.
+            so_far.failure = Some(format!("{name} failed: {error}"));
+        }
+        self.record(Event::StepFinished {
+            round: round.id.clone(),
+            name,
+            seconds,
+            error,
+        })
+    }
+
+    async fn do_step(
+        &mut self,
+        site: &Site,
+        step: &Step,
+        folder: &Path,
+        so_far: &mut Attempt,
+    ) -> Result<(), StepError> {
+        let context = self.context;
+        let (now, unstoppable) = (context.control.now(), CancellationToken::new());
+        let limit = step.limit.0;
+        let teardown = database::Step {
+            limit: if now.is_cancelled() {
+                limit.min(HASTE)
+            } else {
+                limit
+            },
+            stop: &unstoppable,
+        };
+        match &step.action {
+            Action::Restore => {
+                let choice = site.choose(context.plan.snapshot, limit, now).await?;
+                let mut unseen = |_| {};
+                choice
+                    .method
+                    .restore(
+                        &*site.host,
+                        &site.order(),
+                        attention(limit, now, &mut unseen),
+                    )
+                    .await?;
+                self.stale.remove(&site.id);
+                Ok(())
+            }
+            Action::Start => {
+                site.database
+                    .start(&*site.host, database::Step { limit, stop: now })
+                    .await?;
+                Ok(())
+            }
+            Action::Measure(measure) => self.measure(site, measure, limit, so_far).await,
+            Action::Stop => Ok(site.database.stop(&*site.host, teardown).await?),
+            Action::Collect => match so_far.measured {
+                Some(tool) => collect(site, tool, folder, teardown, so_far).await,
+                None => Ok(()),
+            },
+            Action::Deploy | Action::Load(_) | Action::Snapshot => {
+                unreachable!("a step of preparation only")
+            }
+        }
+    }
+
+    async fn measure(
+        &mut self,
+        site: &Site,
+        measure: &Measure,
+        limit: Duration,
+        so_far: &mut Attempt,
+    ) -> Result<(), StepError> {
+        let order =
+            driver(measure.workload.driver).run(&site.database.target(), measure, &site.output);
+        let observe = &mut self.observe;
+        let mut progress = |p: Progress| observe(Notice::Progress(&p));
+        let now = self.context.control.now();
+        let _: serde_json::Value = call(
+            &*site.client,
+            order.agent,
+            &order.request,
+            limit,
+            now,
+            &mut progress,
+        )
+        .await?;
+        so_far.measured = Some(measure.workload.driver);
+        Ok(())
+    }
+
+    fn result(
+        &self,
+        round: &Round,
+        attempt: u32,
+        started: jiff::Timestamp,
+        so_far: Attempt,
+    ) -> RoundResult {
+        RoundResult {
+            round: round.id.clone(),
+            cell: round.cell.id.clone(),
+            variant: round.deployment.clone(),
+            repetition: round.repetition,
+            attempt,
+            status: if so_far.failure.is_some() {
+                Status::Failed
+            } else {
+                Status::Ok
+            },
+            reason: so_far.failure,
+            started,
+            ended: (self.context.clock)(),
+            steps: so_far.steps,
+            measured: so_far.load.as_ref().map(Measured::of),
+        }
+    }
+
+    /// Leaves a database stopped after a failed preparation.
+    pub(super) async fn stop_database(
+        &self,
+        site: &Site,
+        deployment: &Deployment,
+    ) -> Result<(), StepError> {
+        let limit = deployment
+            .prepare
+            .iter()
+            .find(|s| s.action == Action::Stop)
+            .map_or(HASTE, |s| s.limit.0);
+        let stop = CancellationToken::new();
+        Ok(site
+            .database
+            .stop(&*site.host, database::Step { limit, stop: &stop })
+            .await?)
+    }
+}
+
+/// Brings the driver's files home and reads them.
+async fn collect(
+    site: &Site,
+    tool: Driver,
+    folder: &Path,
+    bounds: database::Step<'_>,
+    so_far: &mut Attempt,
+) -> Result<(), StepError> {
+    site.client.fetch(&site.output, folder).await?;
+    let load = so_far
+        .load
+        .insert(driver(tool).parse(&read_files(folder)?)?);
+    if load.count() == 0 {
+        return Err(StepError::NoSuccess(load.errors()));
+    }
+    // Its own copy is home; leaving it behind on the client would be harmless.
+    let request = serde_json::json!({ "output": site.output });
+    let () = ask(
+        &*site.client,
+        "load-discard",
+        &request,
+        bounds.limit,
+        bounds.stop,
+    )
+    .await?;
+    Ok(())
+}
+
+fn stop_reason(result: &RoundResult) -> String {
+    format!(
+        "round `{}` failed: {}",
+        result.round,
+        result.reason.as_deref().unwrap_or("for no known reason")
+    )
+}

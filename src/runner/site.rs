@@ -1,0 +1,144 @@
+//! Where a deployment lies: its hosts, its folders there, its database and the driver that loads it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Context;
+use crate::database::{self, Database};
+use crate::driver::{LoadDriver, Native};
+use crate::host::{AgentError, Host, ask};
+use crate::plan::Deployment;
+use crate::snapshot::{
+    self, Attention, Choice, ChoiceError, MarkedDirectory, Marker, Order, Progress,
+};
+use crate::spec::{Driver, Method};
+
+/// A deployment on its hosts.
+pub(super) struct Site {
+    /// The deployment.
+    pub(super) id: String,
+    /// The host of its data.
+    pub(super) host: Arc<dyn Host>,
+    /// The host of its driver.
+    pub(super) client: Arc<dyn Host>,
+    /// Its data.
+    pub(super) data: PathBuf,
+    /// The copy that rounds begin with.
+    pub(super) snapshot: PathBuf,
+    /// Where its driver leaves results.
+    pub(super) output: PathBuf,
+    /// What marks its folders as its own.
+    pub(super) marker: Marker,
+    /// How it is started and stopped.
+    pub(super) database: Box<dyn Database>,
+}
+
+impl Site {
+    /// The site of `deployment`, whose hosts are known to be there.
+    pub(super) fn of(context: &Context<'_>, deployment: &Deployment) -> Self {
+        let host_of = |name: &str| {
+            Arc::clone(
+                context
+                    .hosts
+                    .get(name)
+                    .expect("every host of the plan is held"),
+            )
+        };
+        let first = deployment
+            .topology
+            .values()
+            .flatten()
+            .next()
+            .expect("a deployment has a host");
+        let host = host_of(first);
+        let client = host_of(
+            deployment
+                .clients
+                .first()
+                .expect("a deployment has a client"),
+        );
+        let base = host
+            .directory()
+            .join(&context.plan.experiment)
+            .join(&deployment.id);
+        let data = base.join("data");
+        let database = database::of(deployment, &data, context.reveal);
+        Self {
+            id: deployment.id.clone(),
+            host: Arc::clone(context.hosts.get(database.host()).unwrap_or(&host)),
+            client,
+            snapshot: base.join("snapshot"),
+            output: base.join("out"),
+            data,
+            marker: Marker {
+                experiment: context.plan.experiment.clone(),
+                deployment: deployment.id.clone(),
+            },
+            database,
+        }
+    }
+}
+
+impl Site {
+    /// Its data and snapshot.
+    pub(super) fn order(&self) -> Order {
+        Order {
+            data: self.data.clone(),
+            snapshot: self.snapshot.clone(),
+            marker: self.marker.clone(),
+        }
+    }
+
+    /// How its snapshot is taken and put back.
+    pub(super) async fn choose(
+        &self,
+        wanted: Method,
+        limit: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Choice, ChoiceError> {
+        let mut unseen = |_| {};
+        snapshot::choose(
+            &*self.host,
+            wanted,
+            &self.data,
+            attention(limit, stop, &mut unseen),
+        )
+        .await
+    }
+
+    /// The sha256 of its snapshot's manifest.
+    pub(super) async fn digest(
+        &self,
+        limit: Duration,
+        stop: &CancellationToken,
+    ) -> Result<String, AgentError> {
+        let place = MarkedDirectory {
+            directory: self.snapshot.clone(),
+            marker: self.marker.clone(),
+        };
+        ask(&*self.host, "snapshot-digest", &place, limit, stop).await
+    }
+}
+
+/// The bounds of a snapshot method's work.
+pub(super) fn attention<'a>(
+    limit: Duration,
+    stop: &CancellationToken,
+    progress: &'a mut (dyn FnMut(Progress) + Send),
+) -> Attention<'a> {
+    Attention {
+        limit,
+        stop: stop.clone(),
+        progress,
+    }
+}
+
+/// The load tool of a workload or dataset.
+pub(super) fn driver(driver: Driver) -> &'static dyn LoadDriver {
+    match driver {
+        Driver::Native => &Native,
+    }
+}

@@ -1,0 +1,222 @@
+//! The files of a spec: read, parsed, and laid over what they extend.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::parse::{parse, place};
+use super::problem::{Diagnostic, Spot};
+use super::source::{Place, Source, clean, read};
+use super::tree::{Entry, Item, Value, Way};
+
+/// The longest chain of `extends`.
+const CHAIN: usize = 16;
+
+/// Reads sources, numbers them and gathers what is wrong with them.
+pub(super) struct Files<'a> {
+    working_directory: &'a Path,
+    read: usize,
+    pub(super) found: Vec<Diagnostic>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(working_directory: &'a Path) -> Self {
+        Self {
+            working_directory,
+            read: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// A source with the next number.
+    pub(super) fn source(
+        &mut self,
+        name: String,
+        folder: PathBuf,
+        text: String,
+        because: Option<Place>,
+    ) -> Arc<Source> {
+        self.read += 1;
+        Arc::new(Source {
+            order: self.read,
+            name,
+            folder,
+            text,
+            because,
+        })
+    }
+
+    /// The tree of one file, named as the user would. `from` is the key and the place that name it.
+    pub(super) fn file(&mut self, path: &Path, from: Option<(&str, &Place)>) -> Option<Item> {
+        let name = path.display().to_string();
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let because = from
+            .filter(|(key, _)| *key == "extends")
+            .map(|(_, place)| place.clone());
+        let text = match read(&self.working_directory.join(path)) {
+            Ok(text) => text,
+            Err(error) => {
+                let spot = match (error.at, from) {
+                    (Some((text, offset)), _) => {
+                        let source = self.source(name.clone(), folder, text, because);
+                        let at = place(&source, offset..offset);
+                        return self.fail(
+                            Diagnostic::at(at, "", "the file ".to_owned() + &error.message)
+                                .help(error.help),
+                        );
+                    }
+                    (None, Some((key, place))) => {
+                        let message = format!("`{name}` {}", error.message);
+                        let point = Diagnostic::at(place.clone(), key, message).help(error.help);
+                        return self.fail(point);
+                    }
+                    (None, None) => Spot::File(name),
+                };
+                return self.fail(Diagnostic {
+                    path: String::new(),
+                    message: error.message,
+                    help: error.help,
+                    spot,
+                });
+            }
+        };
+        let source = self.source(name, folder, text, because);
+        match parse(&source, 0, &mut self.found) {
+            Ok(Some(root)) if !root.scalar().is_some_and(|s| s.is_null()) => Some(root),
+            Ok(_) => self.fail(Diagnostic {
+                path: String::new(),
+                message: "is empty".to_owned(),
+                help: Some("`assay init` writes an experiment to start from".to_owned()),
+                spot: Spot::File(source.name.clone()),
+            }),
+            Err(error) => self.fail(*error),
+        }
+    }
+
+    fn fail(&mut self, diagnostic: Diagnostic) -> Option<Item> {
+        self.found.push(diagnostic);
+        None
+    }
+
+    /// The tree of a file laid over that of the file it extends, and so on.
+    pub(super) fn chain(&mut self, path: &Path) -> Option<Item> {
+        let mut layers: Vec<Item> = Vec::new();
+        let mut chain: Vec<(PathBuf, String)> = Vec::new();
+        let mut next = (path.to_owned(), None::<Place>);
+        loop {
+            let (path, from) = next;
+            chain.push((self.identity(&path), path.display().to_string()));
+            let root = self.file(&path, from.as_ref().map(|place| ("extends", place)))?;
+            let base = self.base(&root, &path, &chain);
+            layers.push(without(&root, "extends"));
+            match base {
+                Base::None => break,
+                Base::File(path, place) => next = (path, Some(place)),
+                Base::Wrong(diagnostic) => return self.fail(*diagnostic),
+            }
+        }
+        layers
+            .into_iter()
+            .rev()
+            .reduce(|base, over| lay(&base, &over))
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        let path = self.working_directory.join(path);
+        path.canonicalize().unwrap_or(path)
+    }
+
+    /// The file that a tree extends.
+    fn base(&self, root: &Item, path: &Path, chain: &[(PathBuf, String)]) -> Base {
+        let Some(entry) = root.get("extends") else {
+            return Base::None;
+        };
+        let point = Way::default().enter(entry).point(&entry.item);
+        let place = point.place.clone();
+        let wrong = |message: String| {
+            Base::Wrong(Box::new(Diagnostic::point(
+                point.clone(),
+                "extends",
+                message,
+            )))
+        };
+        let text = match entry.item.scalar() {
+            Some(scalar) if !scalar.is_null() && !scalar.text.is_empty() => &scalar.text,
+            _ => {
+                let found = entry.item.describe();
+                return wrong(format!("expected the path of one file, found {found}"));
+            }
+        };
+        if text.contains("${") {
+            return wrong("variables are not known yet where files are put together".to_owned());
+        }
+        let base = clean(&path.parent().unwrap_or(Path::new("")).join(&**text));
+        let identity = self.identity(&base);
+        if let Some(first) = chain.iter().position(|(known, _)| *known == identity) {
+            let mut names: Vec<String> = chain[first..]
+                .iter()
+                .map(|c| format!("`{}`", c.1))
+                .collect();
+            names.push(names[0].clone());
+            return wrong(format!(
+                "the files extend each other: {}",
+                names.join(" -> ")
+            ));
+        }
+        if chain.len() == CHAIN {
+            return wrong(format!("more than {CHAIN} files extend each other"));
+        }
+        Base::File(base, place)
+    }
+}
+
+enum Base {
+    None,
+    File(PathBuf, Place),
+    Wrong(Box<Diagnostic>),
+}
+
+/// A mapping without one of its keys.
+pub(super) fn without(item: &Item, key: &str) -> Item {
+    match &item.node.value {
+        Value::Mapping(entries) if item.get(key).is_some() => item.with(Value::Mapping(
+            entries.iter().filter(|e| &*e.key != key).cloned().collect(),
+        )),
+        _ => item.clone(),
+    }
+}
+
+/// One value laid over another: mappings are merged key by key, anything else is replaced.
+fn lay(base: &Item, over: &Item) -> Item {
+    let (Value::Mapping(_), Value::Mapping(_)) = (&base.node.value, &over.node.value) else {
+        return over.clone();
+    };
+    let mut entries: Vec<Entry> = own(base);
+    let known: HashMap<Rc<str>, usize> = entries
+        .iter()
+        .enumerate()
+        .map(|(i, entry)| (Rc::clone(&entry.key), i))
+        .collect();
+    for entry in own(over) {
+        match known.get(&entry.key) {
+            Some(&i) => {
+                let item = lay(&entries[i].item, &entry.item);
+                entries[i] = Entry { item, ..entry };
+            }
+            None => entries.push(entry),
+        }
+    }
+    Item::new(Value::Mapping(entries), over.node.place.clone())
+}
+
+/// The entries of a mapping, those of an alias marked with it.
+fn own(item: &Item) -> Vec<Entry> {
+    let entries = item.entries().iter().cloned();
+    entries
+        .map(|entry| Entry {
+            merged: item.alias.clone().or(entry.merged.clone()),
+            ..entry
+        })
+        .collect()
+}

@@ -1,0 +1,277 @@
+//! From files to a checked spec: read, extend, override, replace variables, walk, type, check.
+
+use std::path::{Path, PathBuf};
+
+use super::files::Files;
+use super::problem::{Diagnostic, Problem, Problems};
+use super::reference;
+use super::resolved::{self, INVENTORY_FILE};
+use super::rules::{self, Finding};
+use super::source::clean;
+use super::tree::{Item, Value, Way, locate};
+use super::walk::{Walked, walk};
+use super::{Experiment, Inventory, Secrets, overrides, schema, typed, vars};
+
+/// What to load, and from where.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The experiment file.
+    pub path: &'a Path,
+    /// The inventory file, if it is not the experiment's to name.
+    pub inventory: Option<&'a Path>,
+    /// Values for single keys, `path=value`, the later ones over the earlier.
+    pub overrides: &'a [String],
+    /// Looks up an environment variable.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The absolute folder that relative paths start from.
+    pub working_directory: &'a Path,
+}
+
+/// A further check of a spec, such as whether a system knows its tunables.
+///
+/// It is run when `cluster`, `variants` and the inventory are sound, even if other parts of the experiment hold
+/// placeholders for what was wrong, so it should look at those parts only. A problem whose path has no node is shown at
+/// the closest one above it.
+pub type Check = fn(&Experiment, &Inventory) -> Vec<Problem>;
+
+/// A spec in which everything is resolved and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The experiment; its variables are applied and gone, and its inventory is `inventory.yaml`.
+    pub experiment: Experiment,
+    /// The hosts, their directories absolute.
+    pub inventory: Inventory,
+    /// The experiment as YAML that reads back as the same value beside the inventory's text in `inventory.yaml`.
+    pub experiment_text: String,
+    /// The inventory as YAML.
+    pub inventory_text: String,
+    /// The SHA-256 of both, as hex digits. Where files and directories are does not enter it.
+    pub hash: String,
+    /// The values of the environment variables that texts name as `${env:NAME}`.
+    pub secrets: Secrets,
+}
+
+/// Loads and checks a spec.
+///
+/// # Errors
+/// All problems at once, except that a file that is no YAML hides what depends on it.
+pub fn load(request: &Request<'_>, checks: &[Check]) -> Result<Spec, Problems> {
+    let mut files = Files::new(request.working_directory);
+    let spec = Loader {
+        request,
+        files: &mut files,
+    }
+    .load(checks);
+    match (spec, Problems::sorted(files.found)) {
+        (Some(spec), None) => Ok(spec),
+        (_, Some(problems)) => Err(problems),
+        (None, None) => unreachable!("a spec is only missing after a problem"),
+    }
+}
+
+/// A document as it is checked: the tree that problems are located in, and what a walk made of it.
+struct Document {
+    tree: Item,
+    walked: Walked,
+}
+
+struct Loader<'a, 'f> {
+    request: &'a Request<'a>,
+    files: &'f mut Files<'a>,
+}
+
+impl Loader<'_, '_> {
+    fn load(&mut self, checks: &[Check]) -> Option<Spec> {
+        let root = self.files.chain(self.request.path)?;
+        let root = overrides::apply(root, self.request.overrides, self.files);
+        let experiment = self.document(&root, false);
+        let inventory = self.inventory(&experiment);
+        let typed: Experiment = self.typed(&experiment)?;
+        let hosts: Inventory = match &inventory {
+            Inventories::Read(document, _) => self.typed(document)?,
+            Inventories::Default | Inventories::Broken => Inventory::this_machine(),
+        };
+        self.check(&experiment, &inventory, (&typed, &hosts), checks);
+        if !self.files.found.is_empty() {
+            return None;
+        }
+        let mut secrets = experiment.walked.secrets;
+        let folder = match inventory {
+            Inventories::Read(document, folder) => {
+                secrets.extend(document.walked.secrets);
+                folder
+            }
+            Inventories::Default | Inventories::Broken => PathBuf::new(),
+        };
+        let hosts = self.with_directories(hosts, &folder);
+        Some(resolve(typed, hosts, Secrets::new(secrets)))
+    }
+
+    /// Replaces variables and walks the schema.
+    fn document(&mut self, root: &Item, inventory: bool) -> Document {
+        let found = &mut self.files.found;
+        let schema = if inventory {
+            &schema::INVENTORY
+        } else {
+            &schema::EXPERIMENT
+        };
+        let tree = vars::substitute(root, inventory, found);
+        let walked = walk(schema, &tree, self.request.environment, found);
+        Document { tree, walked }
+    }
+
+    fn inventory(&mut self, experiment: &Document) -> Inventories {
+        let (path, from) = match self.request.inventory {
+            Some(path) => (path.to_owned(), None),
+            None => {
+                let Some(entry) = experiment.tree.get("inventory") else {
+                    return Inventories::Default;
+                };
+                let Some(name) = experiment.walked.sound.get("inventory") else {
+                    return Inventories::Broken;
+                };
+                let Some(name) = name.item.scalar() else {
+                    return Inventories::Broken;
+                };
+                let place = Way::default().enter(entry).point(&entry.item).place;
+                let path = clean(&entry.item.node.place.source.folder.join(&*name.text));
+                (path, Some(place))
+            }
+        };
+        let from = from.as_ref().map(|place| ("inventory", place));
+        let Some(root) = self.files.file(&path, from) else {
+            return Inventories::Broken;
+        };
+        let document = self.document(&root, true);
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Inventories::Read(Box::new(document), folder)
+    }
+
+    /// The typed value of what is sound in a document.
+    fn typed<T: serde::de::DeserializeOwned>(&mut self, document: &Document) -> Option<T> {
+        match typed::read(&document.walked.sound) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let point = Way::default().point(&document.tree);
+                let message = format!("cannot be understood: {error}");
+                self.files.found.push(Diagnostic::point(point, "", message));
+                None
+            }
+        }
+    }
+
+    fn check(
+        &mut self,
+        experiment: &Document,
+        inventory: &Inventories,
+        (typed, hosts): (&Experiment, &Inventory),
+        checks: &[Check],
+    ) {
+        let mut bad = experiment.walked.bad.clone();
+        match inventory {
+            Inventories::Read(document, _) => bad.extend(document.walked.bad.iter().cloned()),
+            Inventories::Broken => bad.extend(["hosts".to_owned(), "groups".to_owned()]),
+            Inventories::Default => {}
+        }
+        let mut findings = rules::run(typed, hosts, &bad).0;
+        if rules::can_check(&bad) {
+            let problems = checks.iter().flat_map(|check| check(typed, hosts));
+            findings.extend(problems.map(|problem| Finding {
+                problem,
+                key: false,
+            }));
+        }
+        let trees = (&experiment.tree, inventory.tree());
+        let found = findings.into_iter().map(|finding| diagnose(finding, trees));
+        self.files.found.extend(found);
+        self.look_alikes(experiment);
+    }
+
+    /// A text that looks like a placeholder but is none would be replaced at its use.
+    fn look_alikes(&mut self, document: &Document) {
+        for text in &document.walked.placeholders {
+            let names = document.walked.secrets.keys();
+            let alike = |name: &String| text.text.matches(&reference::placeholder(name)).count();
+            if names.map(alike).sum::<usize>() > text.secrets {
+                let message = "the text is like the placeholder of a value from the environment";
+                let diagnostic = Diagnostic::point(text.point.clone(), &text.path, message);
+                self.files.found.push(diagnostic);
+            }
+        }
+    }
+
+    /// The hosts with absolute directories.
+    fn with_directories(&self, mut inventory: Inventory, folder: &Path) -> Inventory {
+        let here = self.request.working_directory;
+        let folder = here.join(folder);
+        let folder = folder.canonicalize().unwrap_or(folder);
+        for host in inventory.hosts.values_mut() {
+            let directory = match &host.directory {
+                Some(directory) => folder.join(directory),
+                None => here.join(".assay"),
+            };
+            host.directory = Some(clean(&directory).display().to_string());
+        }
+        inventory
+    }
+}
+
+enum Inventories {
+    /// The experiment names none: this machine.
+    Default,
+    /// It could not be read.
+    Broken,
+    /// A document, and the folder of its file.
+    Read(Box<Document>, PathBuf),
+}
+
+impl Inventories {
+    fn tree(&self) -> Option<&Item> {
+        match self {
+            Self::Read(document, _) => Some(&document.tree),
+            Self::Default | Self::Broken => None,
+        }
+    }
+}
+
+/// A finding at its place in the experiment or the inventory.
+fn diagnose(finding: Finding, (experiment, inventory): (&Item, Option<&Item>)) -> Diagnostic {
+    let Problem {
+        path,
+        message,
+        help,
+    } = finding.problem;
+    let of_inventory = path.starts_with("hosts") || path.starts_with("groups");
+    let tree = inventory.filter(|_| of_inventory).unwrap_or(experiment);
+    let path = as_written(experiment, path);
+    let found = locate(tree, &path);
+    let point = match found.key {
+        Some(key) if finding.key => key,
+        _ => found.value,
+    };
+    Diagnostic::point(point, path, message).help(help)
+}
+
+/// A lone dataset is written without a list.
+fn as_written(experiment: &Item, path: String) -> String {
+    let lone = experiment
+        .get("dataset")
+        .is_some_and(|entry| matches!(entry.item.node.value, Value::Mapping(_)));
+    match path.strip_prefix("dataset[0]") {
+        Some(rest) if lone => format!("dataset{rest}"),
+        _ => path,
+    }
+}
+
+fn resolve(mut experiment: Experiment, inventory: Inventory, secrets: Secrets) -> Spec {
+    experiment.vars.clear();
+    experiment.inventory = Some(INVENTORY_FILE.to_owned());
+    Spec {
+        experiment_text: resolved::text(&experiment, &secrets, "experiment"),
+        inventory_text: resolved::text(&inventory, &secrets, "inventory"),
+        hash: resolved::hash(&experiment, &inventory),
+        experiment,
+        inventory,
+        secrets,
+    }
+}

@@ -1,0 +1,111 @@
+//! The resolved spec: the text that is archived and reads back as the same values, and its hash.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::reference::escape;
+use super::{Experiment, Inventory, Secrets};
+
+/// The file name of an inventory beside its resolved experiment.
+pub(super) const INVENTORY_FILE: &str = "inventory.yaml";
+
+/// A resolved value as YAML; placeholders of secrets stay, any other `${` is escaped.
+pub(super) fn text(value: &impl Serialize, secrets: &Secrets, what: &str) -> String {
+    let mut text = format!("# the {what} as assay resolved it: every value, with its default\n");
+    mapping(&json(value), 0, secrets, &mut text);
+    text
+}
+
+/// The SHA-256 of a canonical form, as hex digits.
+///
+/// Left out is where things are, which may differ between two checkouts of one experiment: the inventory's file name and
+/// the hosts' directories. The order of keys counts: the first variant is the baseline.
+pub(super) fn hash(experiment: &Experiment, inventory: &Inventory) -> String {
+    let mut experiment = json(experiment);
+    if let Value::Object(keys) = &mut experiment {
+        keys.shift_remove("inventory");
+    }
+    let mut inventory = json(inventory);
+    if let Some(Value::Object(hosts)) = inventory.get_mut("hosts") {
+        for host in hosts.values_mut().filter_map(Value::as_object_mut) {
+            host.shift_remove("directory");
+        }
+    }
+    let canonical = json!({ "experiment": experiment, "inventory": inventory }).to_string();
+    Sha256::digest(canonical.as_bytes())
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("a string takes all that is written");
+            hex
+        })
+}
+
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("a spec holds nothing that JSON cannot")
+}
+
+fn mapping(value: &Value, indent: usize, secrets: &Secrets, out: &mut String) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let _ = write!(out, "{:indent$}{}:", "", word(key));
+        match value {
+            Value::Object(below) if !below.is_empty() => {
+                out.push('\n');
+                mapping(value, indent + 2, secrets, out);
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                out.push('\n');
+                for item in items {
+                    let mut text = String::new();
+                    mapping(item, indent + 4, secrets, &mut text);
+                    let _ = write!(out, "{:indent$}  - {}", "", text.trim_start());
+                }
+            }
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| scalar(item, secrets)).collect();
+                let _ = writeln!(out, " [{}]", items.join(", "));
+            }
+            _ => {
+                let _ = writeln!(out, " {}", scalar(value, secrets));
+            }
+        }
+    }
+}
+
+fn scalar(value: &Value, secrets: &Secrets) -> String {
+    match value {
+        Value::String(text) => word(&escape(text, secrets.names())),
+        Value::Object(_) => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A text, in quotes where it could be anything else.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let meaning = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    if text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/'))
+        && text.chars().all(plain)
+        && !meaning.iter().any(|word| text.eq_ignore_ascii_case(word))
+    {
+        return text.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}' => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,156 @@
+//! Rules about hosts: those of the inventory, and those that the experiment names.
+
+use super::super::suggest;
+use super::super::{Experiment, Inventory, Name, System};
+use super::{Findings, repeated};
+
+/// Hosts and groups of the inventory.
+pub(super) fn inventory(_: &Experiment, inventory: &Inventory, findings: &mut Findings) {
+    let hosts: Vec<&Name> = inventory.hosts.keys().collect();
+    for (i, host) in hosts.iter().enumerate() {
+        let clash = hosts[..i]
+            .iter()
+            .find(|other| other.as_str().eq_ignore_ascii_case(host.as_str()));
+        if let Some(other) = clash {
+            let message = format!("`{other}` and `{host}` differ only in case");
+            findings.key(format!("hosts.{host}"), message, None);
+        }
+    }
+    directories(inventory, findings);
+    for (group, members) in &inventory.groups {
+        let path = format!("groups.{group}");
+        if inventory.hosts.contains_key(group) {
+            let message = format!("`{group}` is also a host; a name stands for one of them");
+            findings.key(path.clone(), message, None);
+        }
+        if members.is_empty() {
+            let message = "the group has no hosts".to_owned();
+            findings.value(path.clone(), message, None);
+        }
+        for (i, member) in members.iter().enumerate() {
+            let path = format!("{path}[{i}]");
+            if members[..i].contains(member) {
+                findings.value(path, format!("`{member}` is in the group already"), None);
+            } else if inventory.groups.contains_key(member) && !inventory.hosts.contains_key(member)
+            {
+                let message = format!("`{member}` is a group; groups hold hosts only");
+                findings.value(path, message, "list its hosts".to_owned());
+            } else if !inventory.hosts.contains_key(member) {
+                let names: Vec<&str> = hosts.iter().map(|host| host.as_str()).collect();
+                let help = suggest::help(member.as_str(), &names, "the hosts are");
+                findings.value(path, format!("unknown host `{member}`"), help);
+            }
+        }
+    }
+}
+
+/// Two names of this machine must not mean one folder.
+fn directories(inventory: &Inventory, findings: &mut Findings) {
+    let hosts: Vec<_> = inventory.hosts.iter().collect();
+    for (i, (name, host)) in hosts.iter().enumerate() {
+        let same = hosts[..i].iter().find(|(_, other)| {
+            other.connection == host.connection && other.directory == host.directory
+        });
+        if let Some((other, _)) = same {
+            let message = format!("`{other}` is this machine too, with the same directory");
+            let help = "give each its own `directory`, or leave one away".to_owned();
+            findings.key(format!("hosts.{name}"), message, help);
+        }
+    }
+}
+
+/// The roles of the cluster and their hosts.
+pub(super) fn topology(experiment: &Experiment, inventory: &Inventory, findings: &mut Findings) {
+    let cluster = &experiment.cluster;
+    for (role, names) in &cluster.topology {
+        let path = format!("cluster.topology.{role}");
+        let hosts = references(&path, names, inventory, findings);
+        match cluster.system {
+            System::Sqlite if role.as_str() != "sqlite" => {
+                let message = format!("SQLite has no role `{role}`");
+                findings.key(path, message, "its only role is `sqlite`".to_owned());
+            }
+            System::Sqlite => {
+                if let Some(hosts) = hosts.filter(|hosts| hosts.len() != 1) {
+                    let found = hosts.len();
+                    let message = format!("SQLite runs on exactly one host, found {found}");
+                    findings.value(path, message, None);
+                }
+            }
+        }
+    }
+    match cluster.system {
+        System::Sqlite if !cluster.topology.contains_key("sqlite") => {
+            let message = "the role `sqlite` is missing".to_owned();
+            let help = "name the host it runs on: `sqlite: [local]`".to_owned();
+            findings.key("cluster.topology".to_owned(), message, help);
+        }
+        System::Sqlite => {}
+    }
+}
+
+/// The hosts that run the driver.
+pub(super) fn clients(experiment: &Experiment, inventory: &Inventory, findings: &mut Findings) {
+    let path = "clients".to_owned();
+    let Some(clients) = references(&path, &experiment.clients, inventory, findings) else {
+        return;
+    };
+    match experiment.cluster.system {
+        System::Sqlite => {
+            let hosts = experiment.cluster.topology.get("sqlite");
+            let hosts = hosts.map(|names| expand(names, inventory));
+            let [Some(host)] = hosts.as_deref().unwrap_or(&[]) else {
+                return;
+            };
+            if !clients.is_empty() && clients[..] != [*host] {
+                let message =
+                    format!("SQLite is used on its own host: the only client can be `{host}`");
+                findings.value(path, message, "leave `clients` away".to_owned());
+            }
+        }
+    }
+}
+
+/// The hosts that names of hosts and groups stand for; nothing when some are unknown, which is reported.
+fn references<'a>(
+    path: &str,
+    names: &[Name],
+    inventory: &'a Inventory,
+    findings: &mut Findings,
+) -> Option<Vec<&'a Name>> {
+    let known: Vec<&str> = inventory
+        .hosts
+        .keys()
+        .chain(inventory.groups.keys())
+        .map(Name::as_str)
+        .collect();
+    let mut sound = true;
+    for (i, name) in names.iter().enumerate() {
+        if !known.contains(&name.as_str()) {
+            let help = suggest::help(name.as_str(), &known, "the inventory has");
+            let message = format!("unknown host or group `{name}`");
+            findings.value(format!("{path}[{i}]"), message, help);
+            sound = false;
+        }
+    }
+    let hosts: Vec<&Name> = expand(names, inventory).into_iter().flatten().collect();
+    if let Some(again) = repeated(&hosts).filter(|_| sound) {
+        let host = hosts[again];
+        let message = format!("the host `{host}` is there more than once");
+        findings.value(path.to_owned(), message, None);
+        sound = false;
+    }
+    sound.then_some(hosts)
+}
+
+/// The hosts that names stand for, in order; an unknown name stands for nothing.
+fn expand<'a>(names: &[Name], inventory: &'a Inventory) -> Vec<Option<&'a Name>> {
+    let host = |name: &Name| inventory.hosts.get_key_value(name).map(|(name, _)| name);
+    names
+        .iter()
+        .flat_map(|name| match inventory.groups.get(name) {
+            Some(members) if host(name).is_none() => members.iter().map(host).collect(),
+            _ => vec![host(name)],
+        })
+        .collect()
+}

@@ -1,0 +1,104 @@
+//! Rules about the sweep and the rounds: what is repeated, endless or empty.
+
+use std::collections::HashMap;
+
+use super::super::{Experiment, Inventory};
+use super::{Findings, repeated};
+use crate::units::Duration;
+
+/// The most rounds of an experiment: at a second each, more than a day.
+const ROUNDS: usize = 100_000;
+
+/// The longest time; longer ones are slips, and sums of them would not fit a clock.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Each value of an axis once.
+pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
+    let sweep = &experiment.sweep;
+    let message = || "the value is there already; each makes a cell of its own".to_owned();
+    if let Some(again) = repeated(&sweep.threads) {
+        findings.value(format!("sweep.threads[{again}]"), message(), None);
+    }
+    if let Some(again) = sweep.rate.as_deref().and_then(repeated) {
+        findings.value(format!("sweep.rate[{again}]"), message(), None);
+    }
+}
+
+/// Times above zero and below what a clock holds.
+pub(super) fn times(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
+    let rounds = &experiment.rounds;
+    let limits = &rounds.limits;
+    let times = [
+        ("warmup", rounds.warmup, true),
+        ("duration", rounds.duration, false),
+        ("limits.load", limits.load, false),
+        ("limits.snapshot", limits.snapshot, false),
+        ("limits.start", limits.start, false),
+        ("limits.grace", limits.grace, false),
+    ];
+    for (key, time, may_be_zero) in times {
+        let path = format!("rounds.{key}");
+        if time == Duration::default() && !may_be_zero {
+            findings.value(path, "expected more than no time".to_owned(), None);
+        } else if time > LONGEST {
+            findings.value(path, format!("expected at most {LONGEST}"), None);
+        }
+    }
+}
+
+/// Not too many rounds, and a name for each.
+pub(super) fn rounds(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
+    let sweep = &experiment.sweep;
+    let rates = sweep.rate.as_ref().map_or(1, Vec::len);
+    let repetitions = experiment.rounds.repetitions as usize;
+    let factors = [
+        experiment.variants.len(),
+        experiment.workloads.len(),
+        sweep.threads.len(),
+        rates,
+        repetitions,
+    ];
+    let all = factors.into_iter().fold(1, usize::saturating_mul);
+    if all > ROUNDS {
+        let message = format!(
+            "{all} rounds: {} variants x {} workloads x {} threads x {rates} rates x {repetitions} \
+             repetitions; at most {ROUNDS} can be run",
+            factors[0], factors[1], factors[2]
+        );
+        findings.value("sweep".to_owned(), message, None);
+        return;
+    }
+    ids(experiment, findings);
+}
+
+/// A round's id is its workload, threads, rate and variant, with dots between, and names may hold dots.
+fn ids(experiment: &Experiment, findings: &mut Findings) {
+    let mut seen: HashMap<String, (usize, &str)> = HashMap::new();
+    let rates: Vec<String> = match &experiment.sweep.rate {
+        Some(rates) => rates.iter().map(|rate| format!(".r{}", rate.0)).collect(),
+        None => vec![String::new()],
+    };
+    for (i, workload) in experiment.workloads.iter().enumerate() {
+        for threads in &experiment.sweep.threads {
+            for (rate, variant) in rates
+                .iter()
+                .flat_map(|rate| experiment.variants.keys().map(move |v| (rate, v.as_str())))
+            {
+                let id = format!("{}.t{threads}{rate}.{variant}", workload.label());
+                let other = seen.insert(id.to_ascii_lowercase(), (i, variant));
+                // Equal names are reported by themselves.
+                if let Some((first, other)) =
+                    other.filter(|other| other.0 != i && other.1 != variant)
+                {
+                    let message = format!(
+                        "the rounds of workloads[{first}] on `{other}` and of workloads[{i}] on \
+                         `{variant}` would both be called `{id}`"
+                    );
+                    let help = "give the workload another `name`".to_owned();
+                    findings.value(format!("workloads[{i}]"), message, help);
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! A tree against a JSON Schema: every problem is found, and what is sound is handed on.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::Value as Schema;
+
+use super::expected::{self, Type};
+use super::placeholder::placeholder;
+use super::problem::{Diagnostic, MANY};
+use super::suggest;
+use super::tree::{Entry, Item, Point, Scalar, Value, Way};
+use super::vars::join;
+
+/// What came out of a walk.
+pub(super) struct Walked {
+    /// The tree with everything unsound left away or replaced, so that it can be read as typed values.
+    pub(super) sound: Item,
+    /// The paths of what was left away or replaced.
+    pub(super) bad: Vec<String>,
+    /// The environment variables that are used, with their values.
+    pub(super) secrets: BTreeMap<String, String>,
+    /// Texts with something like a placeholder.
+    pub(super) placeholders: Vec<FreeText>,
+}
+
+/// A text in which placeholders may stand.
+pub(super) struct FreeText {
+    pub(super) path: String,
+    pub(super) text: Rc<str>,
+    /// How many placeholders stand in it.
+    pub(super) secrets: usize,
+    pub(super) point: Point,
+}
+
+/// Walks a tree. What is wrong goes to `found`.
+pub(super) fn walk(
+    schema: &Schema,
+    root: &Item,
+    environment: &dyn Fn(&str) -> Option<String>,
+    found: &mut Vec<Diagnostic>,
+) -> Walked {
+    let mut walk = Walk {
+        root: schema,
+        environment,
+        found,
+        bad: Vec::new(),
+        secrets: BTreeMap::new(),
+        placeholders: Vec::new(),
+    };
+    let at = At {
+        path: "",
+        way: &Way::default(),
+        description: None,
+    };
+    let sound = walk.value(schema, root, &at);
+    let place = &root.node.place;
+    Walked {
+        sound: sound.unwrap_or_else(|| placeholder(schema, schema, place)),
+        bad: walk.bad,
+        secrets: walk.secrets,
+        placeholders: walk.placeholders,
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Schema,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    found: &'a mut Vec<Diagnostic>,
+    bad: Vec<String>,
+    secrets: BTreeMap<String, String>,
+    placeholders: Vec<FreeText>,
+}
+
+/// Where the walk is.
+struct At<'a> {
+    path: &'a str,
+    way: &'a Way,
+    /// What the value is, from the schema.
+    description: Option<&'a str>,
+}
+
+impl At<'_> {
+    fn help(&self) -> Option<String> {
+        let key = self
+            .path
+            .rsplit(['.', '['])
+            .next()
+            .filter(|k| !k.ends_with(']'));
+        Some(format!("`{}`: {}", key?, self.description?))
+    }
+}
+
+impl Walk<'_> {
+    /// The sound part of a value; nothing when it has none.
+    fn value(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        if item.scalar().is_some_and(|scalar| scalar.broken) {
+            self.bad.push(at.path.to_owned());
+            return None;
+        }
+        let target = expected::resolve(self.root, schema);
+        let description = schema.get("description").or(target.get("description"));
+        let at = &At {
+            description: at.description.or(description.and_then(Schema::as_str)),
+            ..*at
+        };
+        match expected::kind(target) {
+            Type::Alternatives(alternatives) => {
+                let list = matches!(item.node.value, Value::Sequence(_));
+                let one = alternatives
+                    .iter()
+                    .find(|one| expected::is_list(one) == list);
+                self.value(one.unwrap_or(&alternatives[0]), item, at)
+            }
+            Type::Object => self.object(target, item, at),
+            Type::Array => self.array(target, item, at),
+            _ => self.scalar(target, item, at),
+        }
+    }
+
+    fn mismatch(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        let found = item.describe();
+        let message = format!("expected {}, found {found}", expected::expected(schema));
+        let help = match (expected::kind(schema), item.scalar()) {
+            (_, Some(scalar)) if scalar.is_null() => {
+                Some("write a value, or leave the key away if it is not required".to_owned())
+            }
+            (Type::Array, Some(scalar)) => {
+                Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
+            }
+            _ => at.help(),
+        };
+        self.wrong(item, at, message, help)
+    }
+
+    fn wrong(
+        &mut self,
+        item: &Item,
+        at: &At<'_>,
+        message: String,
+        help: Option<String>,
+    ) -> Option<Item> {
+        self.bad.push(at.path.to_owned());
+        let diagnostic = Diagnostic::point(at.way.point(item), at.path, message);
+        self.found.push(diagnostic.help(help));
+        None
+    }
+
+    fn array(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        let Value::Sequence(items) = &item.node.value else {
+            return self.mismatch(schema, item, at);
+        };
+        if items.is_empty() && schema.get("minItems").is_some() {
+            let message = "expected at least one item, found an empty list".to_owned();
+            return self.wrong(item, at, message, at.help());
+        }
+        let below = &schema["items"];
+        let mut sound = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            let at = At {
+                path: &format!("{}[{i}]", at.path),
+                way: &at.way.item(item),
+                description: at
+                    .description
+                    .filter(|_| expected::is_scalar(self.root, below)),
+            };
+            let value = self.value(below, item, &at);
+            // An unsound item keeps its place, so that the paths of the others stay right.
+            let place = &item.node.place;
+            sound.push(value.unwrap_or_else(|| placeholder(self.root, below, place)));
+        }
+        Some(item.with(Value::Sequence(sound)))
+    }
+
+    fn object(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        let Value::Mapping(entries) = &item.node.value else {
+            return self.mismatch(schema, item, at);
+        };
+        let sound = match expected::any_key(schema) {
+            Some(below) => {
+                if entries.is_empty() && schema.get("minProperties").is_some() {
+                    let message = "expected at least one entry, found an empty mapping".to_owned();
+                    return self.wrong(item, at, message, at.help());
+                }
+                self.entries(below, entries, at)
+            }
+            None => self.properties(schema, item, at),
+        };
+        Some(item.with(Value::Mapping(sound)))
+    }
+
+    /// The entries of a mapping whose keys are names that the user gives.
+    fn entries(&mut self, below: &Schema, entries: &[Entry], at: &At<'_>) -> Vec<Entry> {
+        let mut sound = Vec::new();
+        for entry in entries {
+            let path = join(at.path, &entry.key);
+            if let Err(error) = entry.key.parse::<super::Name>() {
+                let help = entry
+                    .key
+                    .contains("${")
+                    .then(|| "variables are replaced in values, not in keys".to_owned());
+                let point = at.way.key(entry);
+                self.bad.push(at.path.to_owned());
+                self.found
+                    .push(Diagnostic::point(point, at.path, error.to_string()).help(help));
+                continue;
+            }
+            if let Some(item) = self.below(below, entry, &path, at) {
+                sound.push(item);
+            }
+        }
+        sound
+    }
+
+    /// The entries of a mapping whose keys the schema names.
+    fn properties(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Vec<Entry> {
+        let mut sound = Vec::new();
+        for entry in item.entries() {
+            let path = join(at.path, &entry.key);
+            match schema["properties"].get(&*entry.key) {
+                Some(below) => sound.extend(self.below(below, entry, &path, at)),
+                None => self.unknown(schema, entry, at),
+            }
+        }
+        for key in expected::required(schema) {
+            let below = &schema["properties"][key];
+            if item.get(key).is_none() {
+                self.missing(key, below, item, at);
+            }
+            if !sound.iter().any(|entry| &*entry.key == key) {
+                sound.push(Entry {
+                    key: key.into(),
+                    key_place: item.node.place.clone(),
+                    item: placeholder(self.root, below, &item.node.place),
+                    merged: None,
+                });
+            }
+        }
+        sound
+    }
+
+    fn below(&mut self, schema: &Schema, entry: &Entry, path: &str, at: &At<'_>) -> Option<Entry> {
+        let at = At {
+            path,
+            way: &at.way.enter(entry),
+            description: None,
+        };
+        let item = self.value(schema, &entry.item, &at)?;
+        Some(Entry {
+            item,
+            ..entry.clone()
+        })
+    }
+
+    fn unknown(&mut self, schema: &Schema, entry: &Entry, at: &At<'_>) {
+        let key = suggest::shown(&entry.key);
+        let known: Vec<&str> = expected::keys(schema).collect();
+        let help = if self.found.len() > MANY {
+            None
+        } else if let Some(close) = suggest::closest(&entry.key, known.iter().copied()) {
+            Some(format!("did you mean `{close}`?"))
+        } else if let Some(elsewhere) = expected::elsewhere(self.root, &entry.key, at.path) {
+            Some(elsewhere)
+        } else {
+            Some(format!("the keys here are {}", suggest::list(&known)))
+        };
+        let message = format!("unknown key `{key}`");
+        let diagnostic = Diagnostic::point(at.way.key(entry), at.path, message);
+        self.found.push(diagnostic.help(help));
+    }
+
+    fn missing(&mut self, key: &str, below: &Schema, item: &Item, at: &At<'_>) {
+        self.bad.push(join(at.path, key));
+        let target = expected::resolve(self.root, below);
+        let description = below.get("description").or(target.get("description"));
+        let description = description.and_then(Schema::as_str);
+        let help = description.map(|text| format!("`{key}`: {text}"));
+        let message = format!("the key `{key}` is missing");
+        let diagnostic = Diagnostic::point(at.way.point(item), at.path, message);
+        self.found.push(diagnostic.help(help));
+    }
+
+    fn scalar(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        let Some(scalar) = item.scalar().filter(|scalar| !scalar.is_null()) else {
+            return self.mismatch(schema, item, at);
+        };
+        let free = expected::is_free(schema);
+        if let Some(name) = scalar.secrets.first().filter(|_| !free) {
+            let message = format!(
+                "expected {}; a value from the environment cannot stand here",
+                expected::expected(schema)
+            );
+            let help = format!("use a variable, `${{x}}`, and set it: `--set vars.x=\"${name}\"`");
+            return self.wrong(item, at, message, Some(help));
+        }
+        match expected::check(schema, scalar) {
+            Ok(()) => {
+                self.free_text(scalar, item, at);
+                Some(item.clone())
+            }
+            Err((message, help)) => self.wrong(item, at, message, help.or_else(|| at.help())),
+        }
+    }
+
+    /// Looks up the environment variables of a text; those in definitions count where they are used.
+    fn free_text(&mut self, scalar: &Scalar, item: &Item, at: &At<'_>) {
+        if !scalar.text.contains("${env:") || at.path.starts_with("vars.") {
+            return;
+        }
+        let point = at.way.point(item);
+        for name in &scalar.secrets {
+            match (self.environment)(name) {
+                Some(value) => {
+                    self.secrets.insert(name.to_string(), value);
+                }
+                None => {
+                    let message = format!("the environment variable `{name}` is not set");
+                    self.found
+                        .push(Diagnostic::point(point.clone(), at.path, message));
+                    self.bad.push(at.path.to_owned());
+                }
+            }
+        }
+        self.placeholders.push(FreeText {
+            path: at.path.to_owned(),
+            text: Rc::clone(&scalar.text),
+            secrets: scalar.secrets.len(),
+            point,
+        });
+    }
+}
