@@ -5,9 +5,7 @@ use super::error::{Code, Failure};
 use super::run::{Session, block_on, conclude};
 use super::status::Counts;
 use super::{inputs, runs};
-use crate::artifacts::{
-    End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision,
-};
+use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
 use crate::plan::Plan;
 use crate::runner::Outcome;
 use crate::spec::Spec;
@@ -48,7 +46,10 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
 fn finished(run: &Run) -> Option<Outcome> {
     let counts = Counts::of(run);
     let done = run.state.end == Some(End::Finished);
-    done.then_some(Outcome::Finished { ok: counts.ok, failed: counts.failed })
+    done.then_some(Outcome::Finished {
+        ok: counts.ok,
+        failed: counts.failed,
+    })
 }
 
 /// The spec as its file stands now, or as it is archived when that file is gone.

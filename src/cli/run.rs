@@ -108,17 +108,28 @@ pub(super) fn conclude(
     let folder = layout.folder().display();
     let (code, note) = match outcome {
         Outcome::Finished { failed: 0, .. } => (Code::Fine, None),
-        Outcome::Finished { failed, .. } => {
-            (Code::Rounds, Some(format!("{failed} rounds failed; the report names the reasons")))
-        }
+        Outcome::Finished { failed, .. } => (
+            Code::Rounds,
+            Some(format!(
+                "{failed} rounds failed; the report names the reasons"
+            )),
+        ),
         Outcome::Unprepared { skipped } => {
-            let note = format!("{skipped} rounds were skipped; mend their deployment, then `assay resume {folder}`");
+            let note = format!(
+                "{skipped} rounds were skipped; mend their deployment, then `assay resume {folder}`"
+            );
             (Code::Host, Some(note))
         }
-        Outcome::Stopped { reason } => {
-            (Code::Rounds, Some(format!("stopped: {reason}; go on with `assay resume {folder}`")))
-        }
-        Outcome::Cancelled => (Code::Cancelled, Some(format!("stopped; go on with `assay resume {folder}`"))),
+        Outcome::Stopped { reason } => (
+            Code::Rounds,
+            Some(format!(
+                "stopped: {reason}; go on with `assay resume {folder}`"
+            )),
+        ),
+        Outcome::Cancelled => (
+            Code::Cancelled,
+            Some(format!("stopped; go on with `assay resume {folder}`")),
+        ),
     };
     if matches!(outcome, Outcome::Finished { .. }) && !layout.sums().exists() {
         report::write_all(&rows, layout.folder())?;

@@ -299,7 +299,10 @@ impl Runner<'_> {
                 .count()
         };
         match of(Status::Skipped) {
-            0 => Outcome::Finished { ok: of(Status::Ok), failed: of(Status::Failed) },
+            0 => Outcome::Finished {
+                ok: of(Status::Ok),
+                failed: of(Status::Failed),
+            },
             skipped => Outcome::Unprepared { skipped },
         }
     }
@@ -326,7 +329,9 @@ impl Runner<'_> {
                 reason: reason.clone(),
             },
             Outcome::Unprepared { skipped } => Event::RunStopped {
-                reason: format!("{skipped} rounds were skipped, their deployment could not be prepared"),
+                reason: format!(
+                    "{skipped} rounds were skipped, their deployment could not be prepared"
+                ),
             },
             Outcome::Cancelled => Event::RunStopped {
                 reason: "it was asked to stop".to_owned(),

@@ -126,13 +126,17 @@ impl Bench {
         let state = State::replay(&self.events());
         let known = |id: &str, n: u32| {
             let attempts = state.rounds.get(id).map(|r| r.attempts);
-            n <= attempts.or_else(|| state.preparations.get(id).copied()).unwrap_or(0)
+            n <= attempts
+                .or_else(|| state.preparations.get(id).copied())
+                .unwrap_or(0)
         };
         for part in ["rounds", "deployments"] {
             for entry in std::fs::read_dir(self.layout.folder().join(part)).unwrap() {
                 let path = entry.unwrap().path();
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                let (id, n) = name.split_once('+').map_or((&*name, 1), |(id, n)| (id, n.parse().unwrap()));
+                let (id, n) = name
+                    .split_once('+')
+                    .map_or((&*name, 1), |(id, n)| (id, n.parse().unwrap()));
                 if !known(id, n) {
                     std::fs::remove_dir_all(&path).unwrap();
                 }
@@ -229,12 +233,7 @@ async fn every_deployment_is_prepared_once_and_every_round_restored_measured_sto
 {
     let bench = Bench::new();
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Finished {
-            ok: 8,
-            failed: 0 }
-    );
+    assert_eq!(outcome, Outcome::Finished { ok: 8, failed: 0 });
     let prepare = [
         "deploy",
         "sqlite-start",
@@ -298,12 +297,7 @@ async fn a_failed_round_is_recorded_and_the_rest_go_on() {
         Fault::Fails(vec!["disk full".into(), "no space left".into()]),
     );
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Finished {
-            ok: 7,
-            failed: 1 }
-    );
+    assert_eq!(outcome, Outcome::Finished { ok: 7, failed: 1 });
     bench.assert_every_round_ended_exactly_once();
     let result = bench.run().results[&bench.plan.rounds[1].id].clone();
     assert_eq!(result.status, Status::Failed);
@@ -351,12 +345,7 @@ async fn a_round_without_one_success_has_failed() {
         Ok(json!({}))
     });
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Finished {
-            ok: 0,
-            failed: 8 }
-    );
+    assert_eq!(outcome, Outcome::Finished { ok: 0, failed: 8 });
     let run = bench.run();
     let result = &run.results[&bench.plan.rounds[0].id];
     assert_eq!(
@@ -378,12 +367,7 @@ async fn a_failed_round_is_tried_again_as_often_as_the_experiment_says() {
             .fail("load", nth, Fault::Fails(vec!["flaky".into()]));
     }
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Finished {
-            ok: 8,
-            failed: 0 }
-    );
+    assert_eq!(outcome, Outcome::Finished { ok: 8, failed: 0 });
     let first = &bench.plan.rounds[0].id;
     assert_eq!(bench.run().results[first].attempt, 3);
     for attempt in 1..=3 {
@@ -410,12 +394,7 @@ async fn retries_come_to_an_end() {
             .fail("load", nth, Fault::Fails(vec!["broken".into()]));
     }
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Finished {
-            ok: 7,
-            failed: 1 }
-    );
+    assert_eq!(outcome, Outcome::Finished { ok: 7, failed: 1 });
     bench.assert_every_round_ended_exactly_once();
 }
 
@@ -435,9 +414,7 @@ async fn a_failed_round_stops_the_run_when_the_experiment_says_so() {
     // The failed round is a result; the rest is finished on resume.
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished {
-            ok: 7,
-            failed: 1 }
+        Outcome::Finished { ok: 7, failed: 1 }
     );
     bench.assert_every_round_ended_exactly_once();
 }
@@ -449,10 +426,7 @@ async fn a_deployment_that_fails_skips_exactly_its_rounds() {
         .host
         .fail("load", 1, Fault::Fails(vec!["no space left".into()]));
     let outcome = bench.go().await.unwrap();
-    assert_eq!(
-        outcome,
-        Outcome::Unprepared { skipped: 4 }
-    );
+    assert_eq!(outcome, Outcome::Unprepared { skipped: 4 });
     let failed = &bench.plan.deployments[0].id;
     for entry in bench.events() {
         if let Event::RoundFinished {
@@ -477,9 +451,7 @@ async fn a_deployment_that_fails_skips_exactly_its_rounds() {
     // Its database was stopped, and on resume it gets another chance.
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished {
-            ok: 8,
-            failed: 0 }
+        Outcome::Finished { ok: 8, failed: 0 }
     );
 }
 
@@ -526,9 +498,7 @@ async fn the_first_request_to_stop_finishes_the_round_and_resume_does_the_rest()
     };
     assert_eq!(
         resumed.go().await.unwrap(),
-        Outcome::Finished {
-            ok: 8,
-            failed: 0 }
+        Outcome::Finished { ok: 8, failed: 0 }
     );
     resumed.assert_every_round_ended_exactly_once();
     // Deployments that are ready are not prepared again.
@@ -570,9 +540,7 @@ async fn the_second_request_kills_the_round_stops_the_database_and_leaves_the_ro
     };
     assert_eq!(
         resumed.go().await.unwrap(),
-        Outcome::Finished {
-            ok: 8,
-            failed: 0 }
+        Outcome::Finished { ok: 8, failed: 0 }
     );
     resumed.assert_every_round_ended_exactly_once();
 }

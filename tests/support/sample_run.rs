@@ -444,7 +444,6 @@ impl Writer<'_> {
         self.say(Event::RunFinished {
             ok: 0,
             failed: 0,
-            skipped: 0,
             estimated_s: 410.0,
             actual_s: self.now - BEGIN as f64,
             estimated_bytes: 60_000_000,
