@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The project's folder.
-pub fn project() -> &'static Path {
+pub(crate) fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Asserts that the file at `path` in the project holds `text`.
-pub fn assert_kept(path: &str, text: &str) {
+pub(crate) fn assert_kept(path: &str, text: &str) {
     let file: PathBuf = project().join(path);
     if std::env::var_os("ASSAY_BLESS").is_some() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -36,6 +36,6 @@ fn first_difference(kept: &str, text: &str) -> String {
 }
 
 /// Asserts that the file at `path` in `tests/fixtures` holds `text`.
-pub fn check(path: &str, text: &str) {
+pub(crate) fn check(path: &str, text: &str) {
     assert_kept(&format!("tests/fixtures/{path}"), text);
 }
