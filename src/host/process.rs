@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Command, Watch};
+use super::Command;
 
 /// How long a process group may take after SIGTERM, and the kernel after SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,9 +43,9 @@ pub(super) enum End {
 pub(super) async fn run(
     program: &Path,
     command: &Command,
-    watch: Watch<'_>,
+    stop: &CancellationToken,
+    line: &mut (dyn FnMut(&str) + Send),
 ) -> std::io::Result<(End, String)> {
-    let Watch { stop, line } = watch;
     let mut child = spawn(program, &command.args)?;
     let group = Group::of(&child);
     let mut ended = group.leader_ended()?;
@@ -61,7 +61,7 @@ pub(super) async fn run(
         );
     });
     let end = streams
-        .read_until(first(&mut ended, command.limit, &stop))
+        .read_until(first(&mut ended, command.limit, stop))
         .await;
     if end.is_some() {
         let deadline = Instant::now() + GRACE;

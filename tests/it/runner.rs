@@ -712,3 +712,33 @@ async fn estimate_and_real_time_are_kept_side_by_side() {
     assert!((estimated_s - assay::plan::estimate(&bench.plan).total_s()).abs() < 1e-9);
     assert!(actual_s > 0.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_driver_said_is_kept_whether_its_round_succeeded_or_not() {
+    let bench = Bench::new();
+    bench
+        .host
+        .logs("load", "busy: database is locked -31415926\n");
+    bench.host.fail("load", 3, Fault::Hangs);
+    bench.go().await.unwrap();
+    for round in &bench.plan.rounds {
+        let log = bench.layout.round(&round.id, 1).join("driver.log");
+        assert_eq!(
+            std::fs::read_to_string(log).unwrap(),
+            "busy: database is locked ${env:SECRET}\n"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_cannot_be_written_ends_the_run_with_its_database_stopped() {
+    let bench = Bench::new();
+    // A file where the deployment's folder should be: the record of its start cannot be written.
+    std::fs::write(bench.layout.deployment("a", 1), "").unwrap();
+    let error = bench.go().await.unwrap_err();
+    assert!(matches!(error, RunError::Archive(_)), "{error}");
+    assert_eq!(
+        names(&bench.host),
+        ["lease", "deploy", "sqlite-start", "sqlite-stop", "release"]
+    );
+}
