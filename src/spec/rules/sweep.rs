@@ -20,7 +20,7 @@ pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findin
     if let Some(again) = repeated(&sweep.threads) {
         findings.value(format!("sweep.threads[{again}]"), message(), None);
     }
-    if let Some(again) = sweep.rate.as_deref().and_then(repeated) {
+    if let Some(again) = repeated(sweep.rate.iter().flatten().map(|rate| rate.0.to_bits())) {
         findings.value(format!("sweep.rate[{again}]"), message(), None);
     }
 }
