@@ -199,6 +199,9 @@ fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
     if let Some(label) = &group.label {
         page.line(&format!("{}:\n", escaped(label)));
     }
+    if rows.variants.len() > 1 {
+        page.line(&format!("Ratios to {}:\n", escaped(&rows.baseline)));
+    }
     let grid = grid::grid(rows, group, Detail::Ranges);
     page.table(&grid.header, &grid.words, &grid.rows);
 }

@@ -69,10 +69,11 @@ function logarithmic(values) {
   }
   return { to: Math.log10, range: [low, high], splits, label: v => short(+Math.pow(10, v).toPrecision(3)), log: true };
 }
-function valueAxis(values, metric) {
+// From zero, unless that would press some of the values flat.
+function valueAxis(values) {
   const positive = values.filter(v => v > 0);
-  const wide = positive.length === values.length && Math.max(...positive) / Math.min(...positive) > 12;
-  return metric !== THROUGHPUT && wide ? logarithmic(positive) : fromZero(values);
+  const wide = positive.length === values.length && Math.max(...positive) / Math.min(...positive) > 15;
+  return wide ? logarithmic(positive) : fromZero(values);
 }
 function sweepAxis(points) {
   const low = Math.min(...points), high = Math.max(...points);
@@ -253,7 +254,7 @@ const pointName = (group, x) => group.axis === "rate" ? rate(x) + " op/s wanted"
 function sweep(group, metric, hidden) {
   const { scale, show, name } = METRICS[metric];
   const values = group.cells.flatMap(c => c.v.flatMap(v => [v.s[metric], ...v.r.map(r => r[1][metric])])).filter(present).map(v => v * scale);
-  const x = sweepAxis(group.cells.map(c => c.x)), y = valueAxis(values, metric);
+  const x = sweepAxis(group.cells.map(c => c.x)), y = valueAxis(values);
   const shown = data.variants.map((_, v) => v).filter(v => !hidden.has(v));
   const lines = [], items = [];
   shown.forEach((variant, n) => {
@@ -279,7 +280,7 @@ function sweep(group, metric, hidden) {
 function curve(group, metric, hidden) {
   const { scale, show, name } = METRICS[metric];
   const all = group.cells.flatMap(c => c.v.flatMap(v => [v.s, ...v.r.map(r => r[1])])).filter(s => present(s[THROUGHPUT]) && present(s[metric]));
-  const x = fromZero(all.map(s => s[THROUGHPUT])), y = valueAxis(all.map(s => s[metric] * scale), metric);
+  const x = valueAxis(all.map(s => s[THROUGHPUT])), y = valueAxis(all.map(s => s[metric] * scale));
   const lines = [], items = [], texts = [];
   data.variants.forEach((label, variant) => {
     if (hidden.has(variant)) return;
@@ -296,7 +297,7 @@ function curve(group, metric, hidden) {
     }
     lines.push({ variant, points });
   });
-  return { title: `${name} against throughput`, xTitle: "throughput, op/s", x, y, lines, items, texts, log: y.log };
+  return { title: `${name} against throughput`, xTitle: "throughput, op/s" + (x.log ? " (log scale)" : ""), x, y, lines, items, texts, log: y.log };
 }
 
 function figure(title, note) {
@@ -358,7 +359,12 @@ function drawGroup(holder) {
   const select = make("select", {}, ...[P50, P95, P99].map(m => make("option", { value: String(m), selected: m === chosen }, METRICS[m].name.slice(0, 3))));
   select.setAttribute("aria-label", "Percentile");
   box.firstChild.append(select);
-  add(box, () => curve(group, chosen, hidden));
+  const note = box.querySelector("small");
+  add(box, () => {
+    const view = curve(group, chosen, hidden);
+    note.textContent = `ms${view.log ? ", log scale" : ""}; lower and further right is better`;
+    return view;
+  });
   const last = own.at(-1);
   // Another percentile may need another kind of axis, so this chart is built anew.
   select.addEventListener("change", () => { chosen = Number(select.value); last.u.destroy(); last.build(); last.plot.append(last.tip); });

@@ -1,11 +1,13 @@
 //! What a run is besides its numbers: its facts, its variants, hosts and programs, and how to run it again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::artifacts::{End, Event, Run};
+use crate::database::Effective;
 use crate::host;
 use crate::report::rows::{
     Again, Counts, Difference, Disk, Facts, Program, Progress, RunFacts, Variant,
@@ -32,8 +34,8 @@ pub(super) fn run(run: &Run, description: Option<String>) -> RunFacts {
     let finished = finished.filter(|_| run.state.end == Some(End::Finished));
     let (progress, stopped) = match &run.state.end {
         Some(End::Finished) => (Progress::Finished, None),
-        _ if run.live => (Progress::Running, None),
         Some(End::Stopped(reason)) => (Progress::Stopped, Some(reason.clone())),
+        None if run.live => (Progress::Running, None),
         None => (Progress::Interrupted, None),
     };
     RunFacts {
@@ -67,6 +69,7 @@ fn word<T: Serialize>(value: &T) -> String {
 pub(super) fn variants(run: &Run) -> Vec<Variant> {
     let of = |d: &crate::plan::Deployment| {
         let ready = run.state.ready.get(&d.id);
+        let effective = effective(run, &d.id);
         Variant {
             name: d.id.clone(),
             system: word(&d.system),
@@ -74,11 +77,25 @@ pub(super) fn variants(run: &Run) -> Vec<Variant> {
             topology: d.topology.clone(),
             clients: d.clients.clone(),
             config: d.config.clone(),
+            reported_version: effective.as_ref().map(|e| e.version.clone()),
+            effective: effective.map(|e| e.config).unwrap_or_default(),
             snapshot_method: ready.map(|r| r.snapshot_method.clone()),
             data_bytes: ready.map(|r| r.bytes),
         }
     };
     run.plan.deployments.iter().map(of).collect()
+}
+
+/// What the last preparation of a deployment read back from its system.
+fn effective(run: &Run, deployment: &str) -> Option<Effective> {
+    let nth = *run.state.preparations.get(deployment)?;
+    let files = fs::read_dir(run.layout.deployment(deployment, nth)).ok()?;
+    let mut paths: Vec<PathBuf> = files.filter_map(|f| Some(f.ok()?.path())).collect();
+    paths.sort();
+    let path = paths
+        .iter()
+        .rfind(|p| p.to_string_lossy().ends_with("-start.json"))?;
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// The settings that are not the same in all variants.
@@ -97,12 +114,17 @@ pub(super) fn differences(variants: &[Variant]) -> Vec<Difference> {
 
 fn settings(variant: &Variant) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("system".to_owned(), variant.system.clone())]);
-    settings.extend(variant.version.clone().map(|v| ("version".to_owned(), v)));
+    let version = variant
+        .reported_version
+        .as_ref()
+        .or(variant.version.as_ref());
+    settings.extend(version.map(|v| ("version".to_owned(), v.clone())));
     settings.insert("clients".into(), variant.clients.join(", "));
     for (role, hosts) in &variant.topology {
         settings.insert(format!("topology.{role}"), hosts.join(", "));
     }
-    for (component, tunables) in &variant.config {
+    // What was read back takes the place of what was asked for.
+    for (component, tunables) in variant.config.iter().chain(&variant.effective) {
         for (name, value) in tunables {
             settings.insert(format!("{component}.{name}"), value.clone());
         }
@@ -180,7 +202,7 @@ pub(super) fn again(run: &Run, experiment: &str, inventory: &str) -> Again {
     let manifest = &run.manifest;
     let folder = run_path(run.layout.folder());
     let revision = run.state.revision;
-    let kept = |path: std::path::PathBuf| {
+    let kept = |path: PathBuf| {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -301,6 +323,8 @@ mod tests {
                     .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                     .collect(),
             )]),
+            reported_version: None,
+            effective: BTreeMap::new(),
             snapshot_method: None,
             data_bytes: None,
         };

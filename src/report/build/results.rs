@@ -8,7 +8,7 @@ use crate::measurement::{Latency, LoadResult};
 use crate::plan;
 use crate::report::ReportError;
 use crate::report::metric;
-use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round};
+use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round, RoundOperation};
 use crate::report::timeline::Course;
 use crate::spec::Metric;
 use crate::statistics::{Summary, mean};
@@ -107,12 +107,7 @@ fn round(
             row.operations = load
                 .operations
                 .iter()
-                .map(|o| {
-                    (
-                        o.name.clone(),
-                        values(&o.latency, rate(&o.latency, load.window_s)),
-                    )
-                })
+                .map(|o| (o.name.clone(), round_operation(&o.latency, load.window_s)))
                 .collect();
         }
         None if good => fail(&mut row, "it measured nothing"),
@@ -160,6 +155,13 @@ fn blank(context: &Context<'_>, planned: &plan::Round, result: Option<&RoundResu
 fn fail(row: &mut Round, reason: &str) {
     row.status = Some(Status::Failed);
     row.reason = Some(reason.to_owned());
+}
+
+fn round_operation(latency: &Latency, window_s: f64) -> RoundOperation {
+    RoundOperation {
+        values: values(latency, rate(latency, window_s)),
+        thin: metric::thin(latency),
+    }
 }
 
 fn values(latency: &Latency, throughput: f64) -> BTreeMap<Metric, f64> {
@@ -219,6 +221,7 @@ fn operation((name, merged): (String, MergedOperation)) -> Operation {
         count: merged.latency.count(),
         errors: merged.errors,
         values: values(&merged.latency, mean(&merged.rates).unwrap_or_default()),
+        thin: metric::thin(&merged.latency),
     }
 }
 
