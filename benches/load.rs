@@ -1,1 +1,96 @@
-fn main() {}
+//! What the native driver itself costs: ns an operation against a database that does nothing, as time passed for each thread
+//! and as CPU time. `cargo bench --bench load` prints the table of `docs/performance.md`.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the benchmark")]
+#![expect(clippy::print_stdout, reason = "the table is for people")]
+
+use std::time::Duration;
+
+use assay::load::run;
+use assay::measurement::LoadResult;
+use assay::plan::{Job, LoadRun, Target, Work};
+use assay::spec::{Dataset, Driver, Kind, Workload};
+use assay::units;
+
+/// Measurements of each line; the median stands for them.
+const TIMES: usize = 5;
+const WARMUP: Duration = Duration::from_millis(200);
+const WINDOW: Duration = Duration::from_millis(800);
+
+/// One line of the table: a workload, and how many statements an operation of it runs.
+const LINES: [(Kind, &str, f64); 8] = [
+    (Kind::YcsbA, "operation", 1.0),
+    (Kind::YcsbB, "operation", 1.0),
+    (Kind::YcsbC, "operation", 1.0),
+    (Kind::YcsbD, "operation", 1.0),
+    (Kind::YcsbE, "operation", 1.0),
+    (Kind::YcsbF, "operation", 1.0),
+    (Kind::OltpPointSelect, "operation", 1.0),
+    (Kind::OltpReadWrite, "statement", 20.0),
+];
+
+fn main() {
+    println!("| workload | ns per | 1 thread | min - max | CPU | 2 threads | min - max | CPU |");
+    println!("|---|---|--:|--:|--:|--:|--:|--:|");
+    for (kind, unit, statements) in LINES {
+        print!("| {kind} | {unit} |");
+        for threads in [1, 2] {
+            let costs = [(); TIMES].map(|()| cost(kind, threads));
+            let [min, median, max] = spread(costs.map(|(time, _)| time / statements));
+            let [_, cpu, _] = spread(costs.map(|(_, cpu)| cpu / statements));
+            print!(" {median:.0} | {min:.0} - {max:.0} | {cpu:.0} |");
+        }
+        println!();
+    }
+}
+
+/// The least, the middle and the greatest.
+fn spread(mut values: [f64; TIMES]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [values[0], values[TIMES / 2], values[TIMES - 1]]
+}
+
+/// What one operation takes of its thread's time, and of the CPUs' time, ns.
+fn cost(kind: Kind, threads: u32) -> (f64, f64) {
+    let output = tempfile::tempdir().unwrap();
+    let order = LoadRun {
+        workload: Workload {
+            name: None,
+            driver: Driver::Native,
+            workload: kind,
+            distribution: None,
+            max_scan_length: None,
+            range_size: None,
+            skip_trx: None,
+        },
+        dataset: Dataset {
+            driver: Driver::Native,
+            schema: kind.schema(),
+            records: None,
+            fields: None,
+            field_length: None,
+            tables: None,
+            table_size: None,
+        },
+        threads,
+        rate: None,
+        warmup: units::Duration(WARMUP),
+        duration: units::Duration(WINDOW),
+        output: output.path().to_owned(),
+    };
+    let job = Job {
+        target: Target::Null,
+        work: Work::Run(order),
+        seed: 1,
+    };
+    run(&job, &mut |_| {}).unwrap();
+    let files = std::fs::read_dir(output.path()).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read(path).unwrap())
+    });
+    let result = LoadResult::from_files(&files.collect()).unwrap();
+    let operations = result.count() as f64;
+    let time = result.window_s * f64::from(threads) * 1e9 / operations;
+    let cpu = result.client_cpu_s.unwrap_or(f64::NAN) * 1e9 / operations;
+    (time, cpu)
+}

@@ -32,7 +32,8 @@ pub(super) struct Global {
         global = true,
         value_name = "DIR",
         default_value = "artifacts",
-        env = "ASSAY_ARTIFACTS"
+        env = "ASSAY_ARTIFACTS",
+        hide_env_values = true
     )]
     pub(super) artifacts: PathBuf,
     /// Print the result as JSON

@@ -29,9 +29,9 @@ pub(super) fn verify(global: &Global, args: &OneRun) -> Result<Code, Failure> {
 
 fn print(found: &Verification) {
     let say = |what: &str, paths: &[std::path::PathBuf]| {
-        paths
-            .iter()
-            .for_each(|p| println!("{what}  {}", p.display()))
+        for path in paths {
+            println!("{what}  {}", path.display());
+        }
     };
     say("changed", &found.changed);
     say("missing", &found.missing);

@@ -7,6 +7,7 @@ mod fake;
 mod lease;
 mod local;
 mod mounts;
+mod nics;
 mod orphan;
 mod process;
 mod tree;

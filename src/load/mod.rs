@@ -114,6 +114,7 @@ impl LoadError {
 /// # Errors
 /// The job could not be carried out to its end. Operations that fail are no error: they are counted in the result.
 pub fn run(job: &Job, progress: &mut dyn FnMut(Progress)) -> Result<Done, LoadError> {
+    check(job).map_err(|why| LoadError::Job(why.into()))?;
     let create = matches!(job.work, Work::Load(_));
     let backend: Box<dyn Backend> = match &job.target {
         Target::Sqlite { path, pragmas } => Box::new(Sqlite {
@@ -148,6 +149,30 @@ pub fn discard(output: &Path) -> Result<(), LoadError> {
     missing_is_fine(output, std::fs::remove_dir(output))
 }
 
+/// What no job may be. Jobs made from a plan are not, but anyone can write one.
+fn check(job: &Job) -> Result<(), &'static str> {
+    let (Work::Load(dataset) | Work::Run(LoadRun { dataset, .. })) = &job.work;
+    let (_, fields, field_length) = dataset.ycsb_shape();
+    if dataset.rows() == 0 || fields == 0 || field_length == 0 {
+        return Err("its dataset is empty");
+    }
+    if let Work::Run(run) = &job.work {
+        if run.threads == 0 {
+            return Err("it has no threads");
+        }
+        if run
+            .rate
+            .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
+        {
+            return Err("its rate is no number above 0");
+        }
+        if run.workload.max_scan_length == Some(0) || run.workload.range_size == Some(0) {
+            return Err("its scans are empty");
+        }
+    }
+    Ok(())
+}
+
 fn load(
     dataset: &Dataset,
     backend: &dyn Backend,
@@ -173,14 +198,6 @@ fn measure(
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Done, LoadError> {
-    if run.threads == 0 {
-        return Err(LoadError::Job("it has no threads".into()));
-    }
-    if let Some(rate) = run.rate
-        && !(rate.is_finite() && rate > 0.0)
-    {
-        return Err(LoadError::Job(format!("{rate} is no rate")));
-    }
     std::fs::create_dir_all(&run.output).map_err(|source| LoadError::Output {
         path: run.output.clone(),
         source,

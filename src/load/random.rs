@@ -57,11 +57,12 @@ pub(super) fn digits(rng: &mut Rng, groups: usize, text: &mut Vec<u8>) {
 
 /// Appends `length` characters, each one of the 64 from space to `_`.
 pub(super) fn printable(rng: &mut Rng, length: usize, text: &mut Vec<u8>) {
-    let end = text.len() + length;
-    while text.len() < end {
+    let start = text.len();
+    text.resize(start + length, 0);
+    for characters in text[start..].chunks_mut(10) {
         let mut bits = rng.next_u64();
-        for _ in 0..10.min(end - text.len()) {
-            text.push(b' ' + (bits & 63) as u8);
+        for character in characters {
+            *character = b' ' + (bits & 63) as u8;
             bits >>= 6;
         }
     }

@@ -71,13 +71,6 @@ pub(super) fn is_list(schema: &Schema) -> bool {
     has_type(schema, "array")
 }
 
-pub(super) fn is_scalar(root: &Schema, schema: &Schema) -> bool {
-    !matches!(
-        kind(resolve(root, schema)),
-        Type::Object | Type::Array | Type::Alternatives(_)
-    )
-}
-
 /// Whether any text will do, so that a value from the environment may stand there.
 pub(super) fn is_free(schema: &Schema) -> bool {
     matches!(kind(schema), Type::Text)
@@ -139,6 +132,7 @@ pub(super) fn expected(schema: &Schema) -> String {
             "assay-on-failure" => "`continue`, `stop` or `retry N`",
             "assay-path" => "a path",
             "assay-version" => "a version",
+            _ if has_type(schema, "number") => "a single value",
             _ => "a text",
         }
         .to_owned(),
@@ -242,7 +236,7 @@ fn choice(schema: &Schema, found: &str) -> Result<(), Wrong> {
         )
     } else {
         let list = || Some(format!("it can be {}", suggest::list(&choices)));
-        (format!("`{found}` is not known here"), close.or_else(list))
+        (format!("unknown value `{found}`"), close.or_else(list))
     })
 }
 

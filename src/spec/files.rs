@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::parse::{parse, place};
 use super::problem::{Diagnostic, Spot};
-use super::source::{Place, Source, clean, read};
-use super::tree::{Entry, Item, Value, Way};
+use super::source::{Place, ReadError, Source, clean, read};
+use super::tree::{Entry, Item, Scalar, Value, Way};
 
 /// The longest chain of `extends`.
 const CHAIN: usize = 16;
@@ -51,47 +51,53 @@ impl<'a> Files<'a> {
     pub(super) fn file(&mut self, path: &Path, from: Option<(&str, &Place)>) -> Option<Item> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let because = from
-            .filter(|(key, _)| *key == "extends")
-            .map(|(_, place)| place.clone());
+        let because = from.filter(|(key, _)| *key == "extends");
+        let because = because.map(|(_, place)| place.clone());
         let text = match read(&self.working_directory.join(path)) {
             Ok(text) => text,
-            Err(error) => {
-                let spot = match (error.at, from) {
-                    (Some((text, offset)), _) => {
-                        let source = self.source(name.clone(), folder, text, because);
-                        let at = place(&source, offset..offset);
-                        return self.fail(
-                            Diagnostic::at(at, "", "the file ".to_owned() + &error.message)
-                                .help(error.help),
-                        );
-                    }
-                    (None, Some((key, place))) => {
-                        let message = format!("`{name}` {}", error.message);
-                        let point = Diagnostic::at(place.clone(), key, message).help(error.help);
-                        return self.fail(point);
-                    }
-                    (None, None) => Spot::File(name),
-                };
-                return self.fail(Diagnostic {
-                    path: String::new(),
-                    message: error.message,
-                    help: error.help,
-                    spot,
-                });
+            Err(ReadError {
+                message,
+                help,
+                at: Some((text, offset)),
+            }) => {
+                let source = self.source(name, folder, text, because);
+                let at = place(&source, offset..offset);
+                let message = format!("the file {message}");
+                return self.fail(Diagnostic::at(at, "", message).help(help));
             }
+            Err(error) => return self.unusable(name, from, error.message, error.help),
         };
-        let source = self.source(name, folder, text, because);
+        let source = self.source(name.clone(), folder, text, because);
         match parse(&source, 0, &mut self.found) {
-            Ok(Some(root)) if !root.scalar().is_some_and(|s| s.is_null()) => Some(root),
-            Ok(_) => self.fail(Diagnostic {
-                path: String::new(),
-                message: "is empty".to_owned(),
-                help: Some("`assay init` writes an experiment to start from".to_owned()),
-                spot: Spot::File(source.name.clone()),
-            }),
+            Ok(Some(root)) if !root.scalar().is_some_and(Scalar::is_null) => Some(root),
+            Ok(_) => {
+                let start = "`assay init` writes an experiment to start from";
+                let help = from.is_none().then(|| start.to_owned());
+                self.unusable(name, from, "is empty".to_owned(), help)
+            }
             Err(error) => self.fail(*error),
         }
+    }
+
+    /// Reports a file as a whole, at the place that names it if there is one.
+    fn unusable(
+        &mut self,
+        name: String,
+        from: Option<(&str, &Place)>,
+        message: String,
+        help: Option<String>,
+    ) -> Option<Item> {
+        self.fail(match from {
+            Some((key, place)) => {
+                Diagnostic::at(place.clone(), key, format!("`{name}` {message}")).help(help)
+            }
+            None => Diagnostic {
+                path: String::new(),
+                message,
+                help,
+                spot: Spot::File(name),
+            },
+        })
     }
 
     fn fail(&mut self, diagnostic: Diagnostic) -> Option<Item> {

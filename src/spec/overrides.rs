@@ -34,12 +34,8 @@ fn set(
     source: &Arc<Source>,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Item, Box<Diagnostic>> {
-    let wrong = |Fault(range, message): Fault| {
-        Box::new(
-            Diagnostic::at(place(source, range), "", message)
-                .help("write `--set path=value`, such as `--set rounds.duration=5s`".to_owned()),
-        )
-    };
+    let wrong =
+        |Fault(range, message): Fault| Box::new(Diagnostic::at(place(source, range), "", message));
     let text = source.text.as_str();
     if text.len() > LIMIT {
         let message = format!("the argument is longer than {LIMIT} bytes");
@@ -52,7 +48,10 @@ fn set(
         );
         return Err(wrong(Fault(offset..offset, message)));
     }
-    let (path, from) = split(text).map_err(wrong)?;
+    let (path, from) = split(text).map_err(|fault| {
+        let help = "such as `--set rounds.duration=5s`".to_owned();
+        Box::new(wrong(fault).help(help))
+    })?;
     let value = parse(source, from, found)?;
     let value = value.unwrap_or_else(|| nothing(source, text.len()));
     Setter { source, value }
@@ -125,7 +124,9 @@ impl Setter<'_> {
         };
         let Some(old) = items.get(index) else {
             let n = items.len();
-            return fault(format!("the list has {n} items, numbered from 0"));
+            return fault(format!(
+                "no item {index}: the list holds {n}, counted from 0"
+            ));
         };
         let mut items = items.clone();
         items[index] = self.set(Some(old), &path[end..], at + end, level + 1)?;

@@ -9,7 +9,7 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, S
 
 use super::problem::Diagnostic;
 use super::source::{Place, Source};
-use super::tree::{DEPTH, Entry, Item, LIMIT, Node, Scalar, Value};
+use super::tree::{DEPTH, Entry, Item, LIMIT, Node, Point, Scalar, Value};
 use super::{suggest, syntax};
 
 /// The tree of the part of a source from byte `from` on; `None` when it holds nothing but comments.
@@ -34,6 +34,7 @@ pub(super) fn parse(
         from,
         anchors: HashMap::new(),
         names: Vec::new(),
+        path: Vec::new(),
         found,
     };
     builder.document()
@@ -46,6 +47,8 @@ struct Builder<'a> {
     /// Finished anchors; one that is still being built holds `None`.
     anchors: HashMap<usize, Option<Rc<Node>>>,
     names: Vec<String>,
+    /// Keys and indices down to the current value.
+    path: Vec<String>,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -178,7 +181,9 @@ impl<'a> Builder<'a> {
             if matches!(event, Event::SequenceEnd | Event::StreamEnd) {
                 return Ok((Value::Sequence(items), self.place(&span).range.end));
             }
+            self.path.push(format!("[{}]", items.len()));
             items.push(self.item(event, &span, depth)?);
+            self.path.pop();
         }
     }
 
@@ -192,9 +197,13 @@ impl<'a> Builder<'a> {
                 return Ok((Value::Mapping(entries), self.place(&span).range.end));
             }
             let key = self.item(event, &span, depth)?;
+            let key = self.key(&key);
+            let name = key.as_ref().map_or("?", |(text, ..)| text);
+            self.path.push(format!(".{name}"));
             let (event, span) = self.next()?;
             let item = self.item(event, &span, depth)?;
-            if let Some((key, key_place, plain)) = self.key(&key) {
+            self.path.pop();
+            if let Some((key, key_place, plain)) = key {
                 let merge = plain && &*key == "<<";
                 let entry = Entry {
                     key,
@@ -235,11 +244,12 @@ impl<'a> Builder<'a> {
         let mut kept = Vec::new();
         for (entry, merge) in written {
             if let Some(first) = seen.get(&entry.key) {
-                let message = format!("the key `{}` is there already", suggest::shown(&entry.key));
-                let mut duplicate = Diagnostic::at(entry.key_place.first_line(), "", message);
-                if let super::problem::Spot::At(point) = &mut duplicate.spot {
-                    point.context = Some((first.first_line(), "here it stands first"));
-                }
+                let message = format!("duplicate key `{}`", suggest::shown(&entry.key));
+                let point = Point {
+                    place: entry.key_place.first_line(),
+                    context: Some((first.first_line(), "first given here")),
+                };
+                let duplicate = Diagnostic::point(point, self.path(), message);
                 self.found.push(duplicate);
                 continue;
             }
@@ -311,7 +321,7 @@ impl<'a> Builder<'a> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let message = format!("no anchor `&{name}` stands before this alias");
         let help = suggest::closest(name, names).map(|name| format!("did you mean `*{name}`?"));
-        let diagnostic = Diagnostic::at(place.clone(), "", message).help(
+        let diagnostic = Diagnostic::at(place.clone(), self.path(), message).help(
             help.or_else(|| Some("quote the value if it is meant to begin with `*`".to_owned())),
         );
         self.found.push(diagnostic);
@@ -339,13 +349,20 @@ impl<'a> Builder<'a> {
         let place = span
             .tag_span()
             .map_or(place.clone(), |tag| self.place(&tag));
-        let diagnostic = Diagnostic::at(place.first_line(), "", "tags have no meaning here")
-            .help("quote the value to make it a text".to_owned());
+        let diagnostic =
+            Diagnostic::at(place.first_line(), self.path(), "tags have no meaning here")
+                .help("quote the value to make it a text".to_owned());
         self.found.push(diagnostic);
     }
 
     fn report(&mut self, place: Place, message: &str) {
-        self.found.push(Diagnostic::at(place, "", message));
+        let diagnostic = Diagnostic::at(place, self.path(), message);
+        self.found.push(diagnostic);
+    }
+
+    fn path(&self) -> String {
+        let path = self.path.concat();
+        path.strip_prefix('.').unwrap_or(&path).to_owned()
     }
 }
 

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(whole("0"), Ok(0));
         assert_eq!(whole("-5"), Ok(-5));
         assert_eq!(whole("18446744073709551615"), Ok(u64::MAX.into()));
-        for text in ["", "_1", "1_", "1__0", "twenty", "1.5"] {
+        for text in ["", "1_", "twenty", "1.5"] {
             assert_eq!(whole(text), Err(None), "{text}");
         }
         for (text, instead) in [
@@ -93,6 +93,7 @@ mod tests {
             ("0o17", "15"),
             ("1e6", "1000000"),
             ("8.0", "8"),
+            ("1__0", "10"),
         ] {
             assert_eq!(whole(text), Err(Some(format!("write `{instead}`"))));
         }

@@ -14,14 +14,12 @@ const INTEGER_TEXT: &str = r"^([0-9]+(_[0-9]+)*|\$\{[^}]+\})$";
 /// The JSON Schema (2020-12) of experiment files.
 #[must_use]
 pub fn experiment_schema() -> Value {
-    let mut schema = generate::<Experiment>("Experiment");
-    let extends = json!({
-        "description": "a file that this one is laid over, relative to this file: mappings are merged, lists replaced",
-        "type": "string",
-        "format": "assay-path",
-    });
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.shift_insert(2, "extends".to_owned(), extends);
+    let mut schema = EXPERIMENT.clone();
+    if let Value::Object(object) = &mut schema {
+        // A file that is laid over another need not be whole.
+        let required = object.shift_remove("required");
+        object.insert("if".to_owned(), json!({ "required": ["extends"] }));
+        object.insert("else".to_owned(), json!({ "required": required }));
     }
     schema
 }
@@ -29,12 +27,26 @@ pub fn experiment_schema() -> Value {
 /// The JSON Schema (2020-12) of inventory files.
 #[must_use]
 pub fn inventory_schema() -> Value {
-    generate::<Inventory>("Inventory")
+    INVENTORY.clone()
 }
 
-/// The schemas as they are walked.
-pub(super) static EXPERIMENT: LazyLock<Value> = LazyLock::new(experiment_schema);
-pub(super) static INVENTORY: LazyLock<Value> = LazyLock::new(inventory_schema);
+/// The schema that experiments are walked against, laid over what they extend.
+pub(super) static EXPERIMENT: LazyLock<Value> = LazyLock::new(|| {
+    let mut schema = generate::<Experiment>("assay experiment");
+    let extends = json!({
+        "type": "string",
+        "format": "assay-path",
+        "description": "a file that this one is laid over, relative to this file: mappings are merged, lists replaced",
+    });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.shift_insert(2, "extends".to_owned(), extends);
+    }
+    schema
+});
+
+/// The schema that inventories are walked against.
+pub(super) static INVENTORY: LazyLock<Value> =
+    LazyLock::new(|| generate::<Inventory>("assay inventory"));
 
 fn generate<T: JsonSchema>(title: &str) -> Value {
     let settings = SchemaSettings::draft2020_12();
@@ -42,10 +54,10 @@ fn generate<T: JsonSchema>(title: &str) -> Value {
     let mut schema = schema.to_value();
     tidy(&mut schema);
     if let Value::Object(object) = &mut schema {
-        object.insert(
-            "title".to_owned(),
-            Value::from(format!("assay {title}").to_lowercase()),
-        );
+        let version = object.shift_remove("$schema").unwrap_or_default();
+        object.shift_insert(0, "$schema".to_owned(), version);
+        object.shift_remove("title");
+        object.shift_insert(1, "title".to_owned(), Value::from(title));
     }
     schema
 }

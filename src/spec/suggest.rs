@@ -28,11 +28,11 @@ pub(super) fn closest<'a>(
 }
 
 /// `did you mean ...?` for a word, or what could have stood there.
-pub(super) fn help<'a>(word: &str, candidates: &[&'a str], what: &str) -> Option<String> {
+pub(super) fn help(word: &str, candidates: &[&str], what: &str) -> Option<String> {
     match closest(word, candidates.iter().copied()) {
         Some(candidate) => Some(format!("did you mean `{candidate}`?")),
         None if candidates.is_empty() => None,
-        None => Some(format!("{what}: {}", list(candidates))),
+        None => Some(format!("{what} {}", list(candidates))),
     }
 }
 

@@ -99,11 +99,6 @@ impl Walk<'_> {
             return None;
         }
         let target = expected::resolve(self.root, schema);
-        let description = schema.get("description").or(target.get("description"));
-        let at = &At {
-            description: at.description.or(description.and_then(Schema::as_str)),
-            ..*at
-        };
         match expected::kind(target) {
             Type::Alternatives(alternatives) => {
                 let list = matches!(item.node.value, Value::Sequence(_));
@@ -160,9 +155,7 @@ impl Walk<'_> {
             let at = At {
                 path: &format!("{}[{i}]", at.path),
                 way: &at.way.item(item),
-                description: at
-                    .description
-                    .filter(|_| expected::is_scalar(self.root, below)),
+                description: None,
             };
             let value = self.value(below, item, &at);
             // An unsound item keeps its place, so that the paths of the others stay right.
@@ -205,9 +198,7 @@ impl Walk<'_> {
                     .push(Diagnostic::point(point, at.path, error.to_string()).help(help));
                 continue;
             }
-            if let Some(item) = self.below(below, entry, &path, at) {
-                sound.push(item);
-            }
+            sound.extend(self.below((below, None), entry, &path, at));
         }
         sound
     }
@@ -215,23 +206,33 @@ impl Walk<'_> {
     /// The entries of a mapping whose keys the schema names.
     fn properties(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Vec<Entry> {
         let mut sound = Vec::new();
+        let mut misspelt = Vec::new();
         for entry in item.entries() {
             let path = join(at.path, &entry.key);
             match schema["properties"].get(&*entry.key) {
-                Some(below) => sound.extend(self.below(below, entry, &path, at)),
-                None => self.unknown(schema, entry, at),
+                Some(below) => {
+                    let description = below.get("description").and_then(Schema::as_str);
+                    sound.extend(self.below((below, description), entry, &path, at));
+                }
+                None => misspelt.extend(self.unknown(schema, entry, at)),
             }
         }
+        let missing: Vec<&str> = expected::required(schema)
+            .filter(|key| item.get(key).is_none())
+            .collect();
+        self.bad
+            .extend(missing.iter().map(|key| join(at.path, key)));
+        let missing: Vec<&str> = missing
+            .into_iter()
+            .filter(|key| !misspelt.contains(key))
+            .collect();
+        self.missing(&missing, schema, item, at);
         for key in expected::required(schema) {
-            let below = &schema["properties"][key];
-            if item.get(key).is_none() {
-                self.missing(key, below, item, at);
-            }
             if !sound.iter().any(|entry| &*entry.key == key) {
                 sound.push(Entry {
                     key: key.into(),
                     key_place: item.node.place.clone(),
-                    item: placeholder(self.root, below, &item.node.place),
+                    item: placeholder(self.root, &schema["properties"][key], &item.node.place),
                     merged: None,
                 });
             }
@@ -239,11 +240,17 @@ impl Walk<'_> {
         sound
     }
 
-    fn below(&mut self, schema: &Schema, entry: &Entry, path: &str, at: &At<'_>) -> Option<Entry> {
+    fn below(
+        &mut self,
+        (schema, description): (&Schema, Option<&str>),
+        entry: &Entry,
+        path: &str,
+        at: &At<'_>,
+    ) -> Option<Entry> {
         let at = At {
             path,
             way: &at.way.enter(entry),
-            description: None,
+            description,
         };
         let item = self.value(schema, &entry.item, &at)?;
         Some(Entry {
@@ -252,30 +259,35 @@ impl Walk<'_> {
         })
     }
 
-    fn unknown(&mut self, schema: &Schema, entry: &Entry, at: &At<'_>) {
+    /// Reports an unknown key. Returns the key that it was likely meant to be.
+    fn unknown<'s>(&mut self, schema: &'s Schema, entry: &Entry, at: &At<'_>) -> Option<&'s str> {
         let key = suggest::shown(&entry.key);
         let known: Vec<&str> = expected::keys(schema).collect();
-        let help = if self.found.len() > MANY {
-            None
-        } else if let Some(close) = suggest::closest(&entry.key, known.iter().copied()) {
-            Some(format!("did you mean `{close}`?"))
-        } else if let Some(elsewhere) = expected::elsewhere(self.root, &entry.key, at.path) {
-            Some(elsewhere)
-        } else {
-            Some(format!("the keys here are {}", suggest::list(&known)))
-        };
+        let few = self.found.len() <= MANY;
+        let close = suggest::closest(&entry.key, known.iter().copied()).filter(|_| few);
+        let help = close
+            .map(|close| format!("did you mean `{close}`?"))
+            .or_else(|| expected::elsewhere(self.root, &entry.key, at.path))
+            .unwrap_or_else(|| format!("the keys here are {}", suggest::list(&known)));
         let message = format!("unknown key `{key}`");
         let diagnostic = Diagnostic::point(at.way.key(entry), at.path, message);
         self.found.push(diagnostic.help(help));
+        close
     }
 
-    fn missing(&mut self, key: &str, below: &Schema, item: &Item, at: &At<'_>) {
-        self.bad.push(join(at.path, key));
-        let target = expected::resolve(self.root, below);
-        let description = below.get("description").or(target.get("description"));
-        let description = description.and_then(Schema::as_str);
-        let help = description.map(|text| format!("`{key}`: {text}"));
-        let message = format!("the key `{key}` is missing");
+    fn missing(&mut self, keys: &[&str], schema: &Schema, item: &Item, at: &At<'_>) {
+        let (message, help) = match keys {
+            [] => return,
+            [key] => {
+                let description = schema["properties"][key]["description"].as_str();
+                let help = description.map(|text| format!("`{key}`: {text}"));
+                (format!("the key `{key}` is missing"), help)
+            }
+            keys => {
+                let list = suggest::list(keys);
+                (format!("the keys {list} are missing"), None)
+            }
+        };
         let diagnostic = Diagnostic::point(at.way.point(item), at.path, message);
         self.found.push(diagnostic.help(help));
     }
@@ -290,7 +302,11 @@ impl Walk<'_> {
                 "expected {}; a value from the environment cannot stand here",
                 expected::expected(schema)
             );
-            let help = format!("use a variable, `${{x}}`, and set it: `--set vars.x=\"${name}\"`");
+            let help = if expected::keys(self.root).any(|key| key == "vars") {
+                format!("use a variable, `${{x}}`, and set it: `--set vars.x=\"${name}\"`")
+            } else {
+                "write the value itself".to_owned()
+            };
             return self.wrong(item, at, message, Some(help));
         }
         match expected::check(schema, scalar) {

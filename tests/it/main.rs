@@ -5,9 +5,11 @@
 mod support;
 
 mod cli;
+mod documents;
 mod fake_host;
 mod host;
 mod load;
+mod plan;
 mod report;
 mod runner;
 mod snapshot;

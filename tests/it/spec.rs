@@ -1,7 +1,6 @@
 //! Specs: what is accepted, what is refused and in which words, and that a resolved spec reads back as itself.
 
 mod broken;
-mod files;
 mod good;
 mod hostile;
 mod resolved;

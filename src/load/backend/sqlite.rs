@@ -203,3 +203,131 @@ fn kind_of(error: &rusqlite::ffi::Error) -> ErrorKind {
         _ => ErrorKind::Other(error.extended_code),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(pragmas: &[(&str, &str)]) -> (tempfile::TempDir, Sqlite) {
+        let folder = tempfile::tempdir().unwrap();
+        let pragmas = pragmas
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        let backend = Sqlite {
+            path: folder.path().join("test.db"),
+            pragmas: pragmas.collect(),
+            create: true,
+        };
+        (folder, backend)
+    }
+
+    fn pragma(connection: &mut dyn Connection, name: &str) -> i64 {
+        let value = connection.number(&format!("PRAGMA {name}"), &[]).unwrap();
+        value.unwrap()
+    }
+
+    #[test]
+    fn pragmas_take_effect_in_their_order() {
+        // The page size can be set before the journal mode writes the first page, and not after.
+        let pragmas = [
+            ("page_size", "8192"),
+            ("journal_mode", "WAL"),
+            ("synchronous", "normal"),
+            ("cache_size", "-3000"),
+            ("temp_store", "memory"),
+        ];
+        let (_folder, backend) = database(&pragmas);
+        let mut connection = backend.connect().unwrap();
+        for (name, value) in [
+            ("page_size", 8192),
+            ("synchronous", 1),
+            ("cache_size", -3000),
+            ("temp_store", 2),
+            ("busy_timeout", 10_000),
+        ] {
+            assert_eq!(pragma(connection.as_mut(), name), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_given_busy_timeout_replaces_the_default() {
+        let (_folder, backend) = database(&[("busy_timeout", "7")]);
+        let mut connection = backend.connect().unwrap();
+        assert_eq!(pragma(connection.as_mut(), "busy_timeout"), 7);
+    }
+
+    #[test]
+    fn a_journal_mode_that_does_not_take_is_refused() {
+        let (_folder, backend) = database(&[("journal_mode", "wall")]);
+        let failure = backend.connect().err().unwrap();
+        assert_eq!(
+            failure.message,
+            "SQLite keeps the journal mode `delete` instead of `wall`"
+        );
+    }
+
+    /// What the second connection's `statement` fails with while the first holds the write lock.
+    fn against_a_writer(access: Access) -> Result<(), ErrorKind> {
+        let (_folder, backend) = database(&[("journal_mode", "wal"), ("busy_timeout", "0")]);
+        let mut first = backend.connect().unwrap();
+        first
+            .run("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+            .unwrap();
+        let mut first = first.session(&[]).unwrap();
+        first.begin(Access::Write).unwrap();
+        let mut second = backend.connect().unwrap();
+        let mut second = second.session(&["SELECT * FROM t".into()]).unwrap();
+        second.begin(access).map_err(|failure| failure.kind)?;
+        second.query(0, &[]).map_err(|failure| failure.kind)?;
+        second.commit().map_err(|failure| failure.kind)
+    }
+
+    #[test]
+    fn transactions_take_the_write_lock_at_once_only_when_they_write() {
+        assert_eq!(against_a_writer(Access::Write), Err(ErrorKind::Busy));
+        assert_eq!(against_a_writer(Access::Read), Ok(()));
+    }
+
+    #[test]
+    fn failures_have_the_kind_of_their_code() {
+        let (_folder, backend) = database(&[]);
+        let mut connection = backend.connect().unwrap();
+        connection
+            .run("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+            .unwrap();
+        let insert = "INSERT INTO t VALUES (?)".to_owned();
+        let mut session = connection.session(&[insert]).unwrap();
+        assert_eq!(session.execute(0, &[Value::Integer(1)]), Ok(1));
+        let twice = session.execute(0, &[Value::Integer(1)]).unwrap_err();
+        assert_eq!(twice.kind, ErrorKind::Constraint);
+        drop(session);
+        let unknown = connection
+            .session(&["SELECT * FROM u".into()])
+            .err()
+            .unwrap();
+        assert_eq!(unknown.kind, ErrorKind::Other(1));
+        assert!(unknown.message.contains("no such table: u"));
+    }
+
+    #[test]
+    fn a_missing_file_is_made_for_loading_only() {
+        let (_folder, mut backend) = database(&[]);
+        backend.create = false;
+        let failure = backend.connect().err().unwrap();
+        assert_eq!(failure.kind, ErrorKind::CannotOpen);
+        assert!(!backend.path.exists());
+        backend.create = true;
+        assert!(backend.connect().is_ok());
+    }
+
+    #[test]
+    fn queries_count_their_rows() {
+        let (_folder, backend) = database(&[]);
+        let mut connection = backend.connect().unwrap();
+        let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) \
+                    SELECT i, 'text' FROM n";
+        let mut session = connection.session(&[rows.into()]).unwrap();
+        assert_eq!(session.query(0, &[Value::Integer(7)]), Ok(7));
+        assert_eq!(session.query(0, &[Value::Integer(3)]), Ok(3));
+    }
+}

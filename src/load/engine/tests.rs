@@ -75,7 +75,7 @@ fn settings(threads: u32) -> Settings {
         threads,
         rate: None,
         warmup: Duration::ZERO,
-        window: Duration::from_millis(20),
+        window: Duration::from_millis(200),
         seed: 1,
     }
 }

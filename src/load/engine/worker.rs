@@ -33,6 +33,14 @@ impl Pace {
             },
         }
     }
+
+    /// When the operation of this number is due, counted from 0; `None` is at once.
+    fn due(self, number: u64) -> Option<u64> {
+        match self {
+            Self::Closed => None,
+            Self::Open { first, step } => Some((first + step * number as f64) as u64),
+        }
+    }
 }
 
 /// Runs a thread's operations until the window ends or `stop` is set. In an open loop the time of an operation begins when
@@ -49,21 +57,20 @@ pub(super) fn drive<C: Clock>(
 ) -> Result<(), (usize, Failure)> {
     let end = recorder.end();
     let mut number = 0_u64;
-    loop {
+    while !stop.load(Ordering::Relaxed) {
+        let due = pace.due(number);
+        if due.is_some_and(|due| due >= end) {
+            break;
+        }
+        // What is drawn is carried out, also past the end: an insert's key that stayed unused would be missed later.
         let operation = client.draw();
-        let began = match pace {
-            Pace::Closed => clock.now(),
-            Pace::Open { first, step } => {
-                let due = (first + step * number as f64) as u64;
-                if due < end {
-                    clock.wait_until(due, stop);
-                }
+        let began = match due {
+            None => clock.now(),
+            Some(due) => {
+                clock.wait_until(due, stop);
                 due
             }
         };
-        if began >= end || stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
         let result = client.execute(session);
         let ended = clock.now();
         if let Err(failure) = &result
@@ -72,11 +79,12 @@ pub(super) fn drive<C: Clock>(
             return Err((operation, failure.clone()));
         }
         if ended >= end {
-            return Ok(());
+            break;
         }
         recorder.record(operation, began, ended, result);
         number += 1;
     }
+    Ok(())
 }
 
 #[cfg(test)]

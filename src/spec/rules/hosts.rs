@@ -79,14 +79,6 @@ pub(super) fn topology(experiment: &Experiment, inventory: &Inventory, findings:
             }
         }
     }
-    match cluster.system {
-        System::Sqlite if !cluster.topology.contains_key("sqlite") => {
-            let message = "the role `sqlite` is missing".to_owned();
-            let help = "name the host it runs on: `sqlite: [local]`".to_owned();
-            findings.key("cluster.topology".to_owned(), message, help);
-        }
-        System::Sqlite => {}
-    }
 }
 
 /// The hosts that run the driver.

@@ -10,12 +10,13 @@ use crate::units::Duration;
 const ROUNDS: usize = 100_000;
 
 /// The longest time; longer ones are slips, and sums of them would not fit a clock.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(LONGEST_DAYS * 24 * 3600);
+const LONGEST_DAYS: u64 = 365;
 
 /// Each value of an axis once.
 pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
     let sweep = &experiment.sweep;
-    let message = || "the value is there already; each makes a cell of its own".to_owned();
+    let message = || "the value stands in the list already".to_owned();
     if let Some(again) = repeated(&sweep.threads) {
         findings.value(format!("sweep.threads[{again}]"), message(), None);
     }
@@ -39,9 +40,13 @@ pub(super) fn times(experiment: &Experiment, _: &Inventory, findings: &mut Findi
     for (key, time, may_be_zero) in times {
         let path = format!("rounds.{key}");
         if time == Duration::default() && !may_be_zero {
-            findings.value(path, "expected more than no time".to_owned(), None);
+            findings.value(path, "expected a duration above 0".to_owned(), None);
         } else if time > LONGEST {
-            findings.value(path, format!("expected at most {LONGEST}"), None);
+            findings.value(
+                path,
+                format!("expected a duration of at most {LONGEST_DAYS} days"),
+                None,
+            );
         }
     }
 }
@@ -61,11 +66,11 @@ pub(super) fn rounds(experiment: &Experiment, _: &Inventory, findings: &mut Find
     let all = factors.into_iter().fold(1, usize::saturating_mul);
     if all > ROUNDS {
         let message = format!(
-            "{all} rounds: {} variants x {} workloads x {} threads x {rates} rates x {repetitions} \
-             repetitions; at most {ROUNDS} can be run",
-            factors[0], factors[1], factors[2]
+            "the experiment has {all} rounds (variants {} x workloads {} x threads {} x rates {} x \
+             repetitions {}); at most {ROUNDS} can be run",
+            factors[0], factors[1], factors[2], factors[3], factors[4]
         );
-        findings.value("sweep".to_owned(), message, None);
+        findings.key("sweep".to_owned(), message, None);
         return;
     }
     ids(experiment, findings);

@@ -55,6 +55,10 @@ pub(super) fn metrics(experiment: &Experiment, _: &Inventory, findings: &mut Fin
     let metrics: &Vec<Metric> = &experiment.compare.metrics;
     if let Some(again) = repeated(metrics) {
         let path = format!("compare.metrics[{again}]");
-        findings.value(path, "the metric is there already".to_owned(), None);
+        findings.value(
+            path,
+            "the metric stands in the list already".to_owned(),
+            None,
+        );
     }
 }

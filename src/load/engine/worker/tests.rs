@@ -154,10 +154,8 @@ fn threads_of_an_open_loop_take_turns() {
     };
     let mut due: Vec<u64> = Vec::new();
     for n in 0..4 {
-        let Pace::Open { first, step } = Pace::new(&settings, n) else {
-            panic!()
-        };
-        due.extend((0..5).map(|k| (first + step * f64::from(k)) as u64));
+        let pace = Pace::new(&settings, n);
+        due.extend((0..5).map(|number| pace.due(number).unwrap()));
     }
     due.sort_unstable();
     assert_eq!(due, (0..20).map(|k| k * MS).collect::<Vec<_>>());

@@ -1,0 +1,174 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_assay_global_optspecs
+    string join \n artifacts= json v/verbose q/quiet color= h/help V/version
+end
+
+function __fish_assay_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_assay_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_assay_using_subcommand
+    set -l cmd (__fish_assay_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c assay -n "__fish_assay_needs_command" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_needs_command" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_needs_command" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_needs_command" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_needs_command" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_needs_command" -s V -l version -d 'Print version'
+complete -c assay -n "__fish_assay_needs_command" -f -a "init" -d 'Write a commented experiment to start from'
+complete -c assay -n "__fish_assay_needs_command" -f -a "check" -d 'Check an experiment and its inventory: all errors at once'
+complete -c assay -n "__fish_assay_needs_command" -f -a "plan" -d 'Print what a run would do, with estimates of time and disk'
+complete -c assay -n "__fish_assay_needs_command" -f -a "run" -d 'Run an experiment: load, snapshot, rounds, report'
+complete -c assay -n "__fish_assay_needs_command" -f -a "resume" -d 'Finish a run that was stopped, killed or crashed'
+complete -c assay -n "__fish_assay_needs_command" -f -a "status" -d 'Say how far a run is, also while it goes on'
+complete -c assay -n "__fish_assay_needs_command" -f -a "list" -d 'List all runs'
+complete -c assay -n "__fish_assay_needs_command" -f -a "show" -d 'Print the results of a run'
+complete -c assay -n "__fish_assay_needs_command" -f -a "report" -d 'Make the report of a run in other formats or places'
+complete -c assay -n "__fish_assay_needs_command" -f -a "verify" -d 'Check every file of a run against its checksums'
+complete -c assay -n "__fish_assay_needs_command" -f -a "schema" -d 'Print the JSON Schema of experiments or inventories'
+complete -c assay -n "__fish_assay_needs_command" -f -a "completions" -d 'Print the completions of a shell'
+complete -c assay -n "__fish_assay_needs_command" -f -a "man" -d 'Print the man page'
+complete -c assay -n "__fish_assay_needs_command" -f -a "agent" -d 'Do work on this host for another assay process'
+complete -c assay -n "__fish_assay_using_subcommand init" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand init" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand init" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand init" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand init" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand check" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand check" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand check" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand check" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand check" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand check" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand check" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand plan" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand plan" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand plan" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand plan" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand plan" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand plan" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand plan" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand run" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand run" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand run" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand run" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand run" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand run" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand run" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand resume" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-spec -d 'Go on although the experiment\'s file has changed since, and record the difference'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand resume" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand resume" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand resume" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand status" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand status" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand status" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand status" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand status" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand list" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand list" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand list" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand list" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand list" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand show" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand show" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand show" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand show" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand show" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand report" -s f -l format -d 'Formats, separated by commas' -r -f -a "html\t'One self-contained page'
+markdown\t'Markdown'
+csv\t'One row a round and metric'
+json\t'All rows and summaries'"
+complete -c assay -n "__fish_assay_using_subcommand report" -s o -l output -d 'Folder to write the files to; without it one format is printed' -r -F
+complete -c assay -n "__fish_assay_using_subcommand report" -l templates -d 'Folder whose `report/report.html.j2` replaces the built-in page' -r -F
+complete -c assay -n "__fish_assay_using_subcommand report" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand report" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand report" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand report" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand report" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand verify" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand verify" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand verify" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand verify" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand verify" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand schema" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand schema" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand schema" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand schema" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand schema" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand completions" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand completions" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand completions" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand completions" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand completions" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand man" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand man" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand man" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand man" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand man" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand agent" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand agent" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand agent" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand agent" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand agent" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
