@@ -467,7 +467,30 @@ pub struct Again {
     pub environment: Vec<String>,
 }
 
+impl Variant {
+    /// The system with the version that it reported, or had to: `sqlite 3.51.0`.
+    #[must_use]
+    pub fn system_and_version(&self) -> String {
+        match self.reported_version.as_ref().or(self.version.as_ref()) {
+            Some(version) => format!("{} {version}", self.system),
+            None => self.system.clone(),
+        }
+    }
+}
+
 impl Rows {
+    /// The systems under test with their versions, each once.
+    #[must_use]
+    pub fn systems(&self) -> Vec<String> {
+        let mut systems: Vec<String> = Vec::new();
+        for system in self.variants.iter().map(Variant::system_and_version) {
+            if !systems.contains(&system) {
+                systems.push(system);
+            }
+        }
+        systems
+    }
+
     /// Every group of cells with its workload.
     pub fn groups(&self) -> impl Iterator<Item = (&Workload, &Group)> {
         self.workloads

@@ -484,11 +484,11 @@ function themes() {
   apply();
 }
 
-// On paper every table is open and charts are dark on light.
+// On paper every table of a readable length is open, and charts are dark on light.
 function printing() {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details[data-print]:not([open])")];
+    opened = [...document.querySelectorAll("details[data-print]:not([open])")].filter(d => d.querySelectorAll("tr").length <= 200);
     opened.forEach(d => { d.open = true; });
   });
   addEventListener("afterprint", () => { opened.forEach(d => { d.open = false; }); });
