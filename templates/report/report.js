@@ -424,7 +424,8 @@ function timelines() {
 }
 
 function course(panels, courses, title, note, values, show) {
-  const box = figure(title, note), plot = make("div", { className: "plot" }), reading = make("p", { className: "reading" });
+  const axis = valueAxis(courses.flatMap(c => values(c)).filter(present));
+  const box = figure(title, note + (axis.log ? ", log scale" : "")), plot = make("div", { className: "plot" }), reading = make("p", { className: "reading" });
   box.append(plot, reading);
   panels.append(box);
   const first = Math.min(...courses.map(c => c.t)), last = Math.max(...courses.map(c => c.t + (c.n.length - 1) * data.step));
@@ -432,22 +433,22 @@ function course(panels, courses, title, note, values, show) {
   for (let t = first; t <= last; t += data.step) xs.push(t);
   const columns = courses.map(c => {
     const column = new Array(xs.length).fill(null), offset = (c.t - first) / data.step;
-    values(c).forEach((v, n) => { column[offset + n] = v; });
+    values(c).forEach((v, n) => { column[offset + n] = present(v) ? axis.to(v) : null; });
     return column;
   });
-  const highest = Math.max(...columns.flat().filter(present), 0);
+  const read = v => axis.log ? Math.pow(10, v) : v;
   const name = c => `${data.variants[c.at[2]]} ${c.k}`;
   waiting++;
   let fresh = true;
   return new uPlot({
     width: Math.max(240, panels.clientWidth), height: 220, legend: { show: false }, padding: [8, 10, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 5 } },
-    scales: { x: { time: false }, y: { range: () => [0, highest * 1.08 || 1] } },
+    scales: { x: { time: false }, y: { range: () => axis.range } },
     axes: [
       { label: "seconds of the window", labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, size: 30,
         incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] },
       { font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, space: 36,
-        values: (u, splits) => splits.map(v => short(+v.toPrecision(6))), size: (u, labels) => 14 + 7 * Math.max(2, ...(labels || []).map(l => l.length)) },
+        ...(axis.splits ? { splits: () => axis.splits } : {}), values: (u, splits) => splits.map(axis.label), size: (u, labels) => 14 + 7 * Math.max(2, ...(labels || []).map(l => l.length)) },
     ],
     series: [{}, ...courses.map(c => ({ stroke: () => ink(c.at[2]), width: 1.5, dash: dash(c.at[2]), spanGaps: false, points: { show: xs.length < 40, size: 5, fill: () => colour("page") } }))],
     hooks: {
@@ -460,7 +461,7 @@ function course(panels, courses, title, note, values, show) {
       draw: [() => { if (fresh) { fresh = false; waiting--; settle(); } }],
       setCursor: [u => {
         const at = u.cursor.idx;
-        const told = at == null ? [] : courses.map((c, n) => [name(c), columns[n][at]]).filter(([, v]) => present(v)).map(([label, v]) => `${label}: ${show(v)}`);
+        const told = at == null ? [] : courses.map((c, n) => [name(c), columns[n][at]]).filter(([, v]) => present(v)).map(([label, v]) => `${label}: ${show(read(v))}`);
         reading.textContent = told.length ? `second ${xs[at]}: ${told.join(" · ")}` : "";
       }],
     },

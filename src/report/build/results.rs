@@ -5,7 +5,7 @@ use std::ops::Add;
 
 use crate::artifacts::{RoundResult, Run, Status};
 use crate::measurement::{Latency, LoadResult};
-use crate::plan;
+use crate::plan::{self, Action};
 use crate::report::ReportError;
 use crate::report::metric;
 use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round, RoundOperation};
@@ -96,7 +96,8 @@ fn round(
         row.client_cpu_s = load.client_cpu_s;
         row.count = Some(load.count());
         row.errors = Some(load.errors());
-        courses.extend(Course::of(&row.id, good, &load.intervals));
+        let lengths = (warmup_s(planned), load.window_s);
+        courses.extend(Course::of(&row.id, good, &load.intervals, lengths));
     }
     match load {
         Some(load) if good => {
@@ -114,6 +115,14 @@ fn round(
         _ => {}
     }
     Ok(row)
+}
+
+fn warmup_s(planned: &plan::Round) -> f64 {
+    let measure = planned.steps.iter().find_map(|s| match &s.action {
+        Action::Measure(measure) => Some(measure),
+        _ => None,
+    });
+    measure.map_or(0.0, |m| m.warmup.as_secs_f64())
 }
 
 /// A round as the log tells it, without what it measured.
