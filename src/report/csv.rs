@@ -18,7 +18,6 @@
 use super::metric;
 use super::rows::{Cell, Results, Round, Rows, Workload};
 use crate::artifacts::Status;
-use crate::spec::Metric;
 
 const HEADER: &str = "experiment,run,workload,cell,threads,rate,variant,repetition,block,position,started,round,attempt,\
                       status,operation,metric,unit,value,thin,reason\n";
@@ -76,36 +75,19 @@ fn write_round(text: &mut String, start: &str, round: &Round) {
         line(["", "", "", "", ""]);
         return;
     }
-    let thin = |m: &Metric| {
-        if round.thin.contains(m) {
-            "true"
-        } else {
-            "false"
-        }
-    };
     for (name, count) in [("count", round.count), ("errors", round.errors)] {
         let count = count.unwrap_or_default().to_string();
         line(["all", name, "operations", &count, "false"]);
     }
-    for (m, value) in &round.values {
-        line([
-            "all",
-            metric::word(*m),
-            metric::unit(*m),
-            &plain(*value),
-            thin(m),
-        ]);
-    }
+    let all = ("all", &round.values, &round.thin);
     // A tool that tells no operations apart calls its only one `all`.
-    for (operation, values) in round.operations.iter().filter(|(name, _)| *name != "all") {
+    let others = round.operations.iter().filter(|(name, _)| *name != "all");
+    let others = others.map(|(name, o)| (name.as_str(), &o.values, &o.thin));
+    for (operation, values, thin) in std::iter::once(all).chain(others) {
         for (m, value) in values {
-            line([
-                operation,
-                metric::word(*m),
-                metric::unit(*m),
-                &plain(*value),
-                "",
-            ]);
+            let thin = thin.contains(m).to_string();
+            let value = plain(*value);
+            line([operation, metric::word(*m), metric::unit(*m), &value, &thin]);
         }
     }
 }

@@ -30,9 +30,12 @@ pub(super) fn grid(rows: &Rows, group: &Group, detail: Detail) -> Grid {
     header.extend(rates.then(|| "Target op/s".to_owned()));
     header.extend(["Variant".to_owned(), "Rounds".to_owned()]);
     for metric in &rows.metrics {
-        header.push(title(*metric));
-        header.extend((detail == Detail::Ranges).then(|| "rounds' range".to_owned()));
-        header.extend(compared.then(|| format!("vs {}", rows.baseline)));
+        header.push(match (detail, metric) {
+            (Detail::Short, Metric::Throughput) => metric::shown_unit(*metric).to_owned(),
+            (Detail::Short | Detail::Ranges, metric) => title(*metric),
+        });
+        header.extend((detail == Detail::Ranges).then(|| "range".to_owned()));
+        header.extend(compared.then(|| "Ratio".to_owned()));
     }
     let mut lines = Vec::new();
     for cell in &group.cells {

@@ -40,6 +40,7 @@ pub(super) fn render(rows: &Rows, templates: Option<&Path>) -> Result<String, Re
     };
     let page = environment.get_template(PAGE)?.render(context! {
         rows => Value::from(Serde(rows)),
+        systems => rows.systems().join(", "),
         metrics => titles(&rows.metrics),
         every_metric => titles(&metric::ALL),
         reaches => Value::from(Serde(reaches(rows))),

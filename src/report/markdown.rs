@@ -83,29 +83,31 @@ fn escaped(text: &str) -> String {
 }
 
 fn head(page: &mut Page, rows: &Rows) {
-    let run = &rows.run;
-    page.line(&format!("# {}\n", escaped(&run.experiment)));
-    if let Some(description) = &run.description {
+    page.line(&format!("# {}\n", escaped(&rows.run.experiment)));
+    if let Some(description) = &rows.run.description {
         page.line(&format!("{}\n", escaped(description)));
     }
-    let others: Vec<&str> = rows
-        .variants
-        .iter()
-        .map(|v| v.name.as_str())
-        .filter(|n| *n != rows.baseline)
-        .collect();
-    let compared = if others.is_empty() {
-        format!("Variant: {}", rows.baseline)
-    } else {
-        format!(
-            "Compared: {} against {} (the baseline)",
-            others.join(", "),
-            rows.baseline
-        )
-    };
-    let counts = run.rounds;
-    let facts = [
-        compared,
+    for fact in facts(rows) {
+        page.line(&format!("- {}", escaped(&fact)));
+    }
+    page.line("");
+    for note in &rows.notes {
+        let word = match note.weight {
+            Weight::Warning => "**Warning:**",
+            Weight::Remark => "Note:",
+        };
+        page.line(&format!("> {word} {}\n>", escaped(&note.text)));
+    }
+    differences(page, rows);
+}
+
+/// The run in a few lines.
+fn facts(rows: &Rows) -> Vec<String> {
+    let (run, counts) = (&rows.run, rows.run.rounds);
+    let duration = number::duration;
+    let mut facts = vec![
+        compared(rows),
+        format!("Systems: {}", rows.systems().join(", ")),
         format!(
             "Run: {}, {}, assay {}",
             run.id,
@@ -122,45 +124,50 @@ fn head(page: &mut Page, rows: &Rows) {
         ),
         format!(
             "Time: {} estimated, {} spent",
-            number::duration(run.estimated_s),
-            number::duration(run.actual_s)
+            duration(run.estimated_s),
+            duration(run.actual_s)
         ),
     ];
-    for fact in facts {
-        page.line(&format!("- {}", escaped(&fact)));
+    facts.extend(run.disk.map(|disk| {
+        let [estimated, used] = [disk.estimated_bytes, disk.actual_bytes].map(Bytes);
+        format!("Disk: {estimated} estimated, {used} used")
+    }));
+    facts
+}
+
+fn compared(rows: &Rows) -> String {
+    let names = rows.variants.iter().map(|v| v.name.as_str());
+    let others: Vec<&str> = names.filter(|n| *n != rows.baseline).collect();
+    if others.is_empty() {
+        format!("Variant: {}", rows.baseline)
+    } else {
+        let others = others.join(", ");
+        format!(
+            "Compared: {others} against {} (the baseline)",
+            rows.baseline
+        )
     }
-    if let Some(disk) = run.disk {
-        page.line(&format!(
-            "- Disk: {} estimated, {} used",
-            Bytes(disk.estimated_bytes),
-            Bytes(disk.actual_bytes)
-        ));
+}
+
+fn differences(page: &mut Page, rows: &Rows) {
+    if rows.differences.is_empty() {
+        return;
     }
-    page.line("");
-    for note in &rows.notes {
-        let word = match note.weight {
-            Weight::Warning => "**Warning:**",
-            Weight::Remark => "Note:",
-        };
-        page.line(&format!("> {word} {}\n>", escaped(&note.text)));
-    }
-    if !rows.differences.is_empty() {
-        page.heading(2, "Differences between the variants");
-        let mut header = vec!["Setting"];
-        header.extend(rows.variants.iter().map(|v| v.name.as_str()));
-        let lines: Vec<Vec<String>> = rows
-            .differences
-            .iter()
-            .map(|d| {
-                let values = d
-                    .values
-                    .iter()
-                    .map(|v| v.clone().unwrap_or("not set".into()));
-                std::iter::once(d.setting.clone()).chain(values).collect()
-            })
-            .collect();
-        page.words(&header, &lines);
-    }
+    page.heading(2, "Differences between the variants");
+    let mut header = vec!["Setting"];
+    header.extend(rows.variants.iter().map(|v| v.name.as_str()));
+    let lines: Vec<Vec<String>> = rows
+        .differences
+        .iter()
+        .map(|d| {
+            let values = d
+                .values
+                .iter()
+                .map(|v| v.clone().unwrap_or("not set".into()));
+            std::iter::once(d.setting.clone()).chain(values).collect()
+        })
+        .collect();
+    page.words(&header, &lines);
 }
 
 fn results(page: &mut Page, rows: &Rows, workload: &Workload) {
@@ -198,6 +205,9 @@ fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
     page.line("");
     if let Some(label) = &group.label {
         page.line(&format!("{}:\n", escaped(label)));
+    }
+    if rows.variants.len() > 1 {
+        page.line(&format!("Ratios to {}:\n", escaped(&rows.baseline)));
     }
     let grid = grid::grid(rows, group, Detail::Ranges);
     page.table(&grid.header, &grid.words, &grid.rows);

@@ -155,8 +155,12 @@ pub struct Variant {
     pub topology: BTreeMap<String, Vec<String>>,
     /// The hosts that ran the driver.
     pub clients: Vec<String>,
-    /// Component -> tunables.
+    /// Component -> tunables that the experiment sets.
     pub config: BTreeMap<String, BTreeMap<String, String>>,
+    /// The version that the system reported; absent before it was started.
+    pub reported_version: Option<String>,
+    /// Component -> all tunables as read back from the system; empty before it was started.
+    pub effective: BTreeMap<String, BTreeMap<String, String>>,
     /// How its data was kept; absent before it was ready.
     pub snapshot_method: Option<String>,
     /// Bytes of its data.
@@ -279,8 +283,17 @@ pub struct Round {
     pub errors: Option<u64>,
     /// Each metric; empty unless the round is good.
     pub values: BTreeMap<Metric, f64>,
-    /// Each metric of each operation; empty unless the round is good.
-    pub operations: BTreeMap<String, BTreeMap<Metric, f64>>,
+    /// Percentiles with fewer than ten requests beyond them.
+    pub thin: Vec<Metric>,
+    /// Each kind of operation; empty unless the round is good.
+    pub operations: BTreeMap<String, RoundOperation>,
+}
+
+/// One kind of operation in one round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundOperation {
+    /// Each metric.
+    pub values: BTreeMap<Metric, f64>,
     /// Percentiles with fewer than ten requests beyond them.
     pub thin: Vec<Metric>,
 }
@@ -313,6 +326,8 @@ pub struct Operation {
     pub errors: BTreeMap<String, u64>,
     /// Its latencies, and its throughput as the mean over rounds.
     pub values: BTreeMap<Metric, f64>,
+    /// Percentiles with fewer than ten requests beyond them.
+    pub thin: Vec<Metric>,
 }
 
 /// A metric of a variant against the baseline, in one cell.
@@ -452,7 +467,30 @@ pub struct Again {
     pub environment: Vec<String>,
 }
 
+impl Variant {
+    /// The system with the version that it reported, or had to: `sqlite 3.51.0`.
+    #[must_use]
+    pub fn system_and_version(&self) -> String {
+        match self.reported_version.as_ref().or(self.version.as_ref()) {
+            Some(version) => format!("{} {version}", self.system),
+            None => self.system.clone(),
+        }
+    }
+}
+
 impl Rows {
+    /// The systems under test with their versions, each once.
+    #[must_use]
+    pub fn systems(&self) -> Vec<String> {
+        let mut systems: Vec<String> = Vec::new();
+        for system in self.variants.iter().map(Variant::system_and_version) {
+            if !systems.contains(&system) {
+                systems.push(system);
+            }
+        }
+        systems
+    }
+
     /// Every group of cells with its workload.
     pub fn groups(&self) -> impl Iterator<Item = (&Workload, &Group)> {
         self.workloads

@@ -10,7 +10,7 @@ use super::rows::{Group, Rows, Weight, Workload};
 pub fn table(rows: &Rows, width: Option<u16>) -> String {
     let mut text = String::new();
     for (workload, group) in rows.groups() {
-        text.push_str(&heading(workload, group));
+        text.push_str(&heading(rows, workload, group));
         text.push('\n');
         text.push_str(&group_table(rows, group, width));
         text.push_str("\n\n");
@@ -25,11 +25,15 @@ pub fn table(rows: &Rows, width: Option<u16>) -> String {
     text
 }
 
-fn heading(workload: &Workload, group: &Group) -> String {
-    match &group.label {
-        Some(label) => format!("{}, {label}", workload.name),
-        None => workload.name.clone(),
+fn heading(rows: &Rows, workload: &Workload, group: &Group) -> String {
+    let mut text = workload.name.clone();
+    if let Some(label) = &group.label {
+        text.push_str(&format!(", {label}"));
     }
+    if rows.variants.len() > 1 {
+        text.push_str(&format!(" (ratios to {})", rows.baseline));
+    }
+    text
 }
 
 fn group_table(rows: &Rows, group: &Group, width: Option<u16>) -> String {

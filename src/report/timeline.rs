@@ -4,6 +4,10 @@ use crate::measurement::{Interval, Phase};
 
 /// The most points that all courses together may have: about 1 MB as JSON.
 const BUDGET: usize = 90_000;
+/// A course of more seconds than this (11 days) is a damaged file.
+const LONGEST: usize = 1_000_000;
+/// A rest of a second shorter than this gives no meaningful rate and is left out.
+const SHORTEST_S: f64 = 0.1;
 /// The name that intervals of all operations together carry.
 const ALL: &str = "all";
 
@@ -48,17 +52,22 @@ impl Timelines {
 }
 
 impl Course {
-    /// The course that `intervals` tell; `None` without any.
+    /// The course that `intervals` tell; `None` without any. `lengths` are those of warm-up and window, s.
     /// Where they hold no line for all operations together, the highest p99 of an operation stands in, a bound from above.
     #[must_use]
-    pub(super) fn of(round: &str, good: bool, intervals: &[Interval]) -> Option<Self> {
+    pub(super) fn of(
+        round: &str,
+        good: bool,
+        intervals: &[Interval],
+        lengths: (f64, f64),
+    ) -> Option<Self> {
         let whole = intervals.iter().any(|i| i.operation == ALL);
-        let used = || {
-            intervals
-                .iter()
-                .filter(move |i| !whole || i.operation == ALL)
-        };
-        let warmup = used()
+        let used: Vec<&Interval> = intervals
+            .iter()
+            .filter(|i| (!whole || i.operation == ALL) && length(i, lengths) >= SHORTEST_S)
+            .collect();
+        let warmup = used
+            .iter()
             .filter(|i| i.phase == Phase::Warmup)
             .map(|i| i.second + 1)
             .max()
@@ -68,12 +77,14 @@ impl Course {
             Phase::Warmup => i.second,
             Phase::Measure => warmup + i.second,
         };
-        let length = usize::try_from(used().map(place).max()? + 1).ok()?;
-        let mut rates = vec![0; length];
-        let mut p99_us = vec![None; length];
-        for interval in used() {
+        let points = usize::try_from(used.iter().map(|i| place(i)).max()? + 1)
+            .ok()
+            .filter(|n| *n <= LONGEST)?;
+        let mut rates = vec![0.0; points];
+        let mut p99_us = vec![None; points];
+        for interval in used {
             let at = usize::try_from(place(interval)).ok()?;
-            rates[at] += interval.count;
+            rates[at] += interval.count as f64 / length(interval, lengths);
             if interval.count > 0 {
                 p99_us[at] = p99_us[at].max(Some(interval.p99_us));
             }
@@ -82,7 +93,7 @@ impl Course {
             round: round.to_owned(),
             good,
             first_s: -i64::try_from(warmup).ok()?,
-            rates,
+            rates: rates.into_iter().map(|r: f64| r.round() as u64).collect(),
             p99_us,
         })
     }
@@ -107,6 +118,15 @@ impl Course {
             ..self
         }
     }
+}
+
+/// How much of a second an interval covers: the last of a phase may be short.
+fn length(interval: &Interval, (warmup, window): (f64, f64)) -> f64 {
+    let phase = match interval.phase {
+        Phase::Warmup => warmup,
+        Phase::Measure => window,
+    };
+    (phase - interval.second as f64).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -136,11 +156,23 @@ mod tests {
             second(Phase::Measure, 0, "read", 7, 8),
             second(Phase::Measure, 2, "read", 8, 7),
         ];
-        let course = Course::of("r", true, &intervals).unwrap();
+        let course = Course::of("r", true, &intervals, (2.0, 3.0)).unwrap();
         assert_eq!(course.first_s, -2);
         assert_eq!(course.rates, [5, 6, 7, 0, 8]);
         assert_eq!(course.p99_us, [Some(9), Some(9), Some(8), None, Some(7)]);
-        assert_eq!(Course::of("r", true, &[]), None);
+        assert_eq!(Course::of("r", true, &[], (2.0, 3.0)), None);
+    }
+
+    #[test]
+    fn a_short_last_second_counts_by_its_length_and_a_sliver_is_left_out() {
+        let intervals = [
+            second(Phase::Warmup, 0, "all", 30, 9),
+            second(Phase::Measure, 0, "all", 100, 9),
+            second(Phase::Measure, 1, "all", 50, 9),
+        ];
+        let rates = |lengths| Course::of("r", true, &intervals, lengths).unwrap().rates;
+        assert_eq!(rates((0.25, 1.5)), [120, 100, 100]);
+        assert_eq!(rates((0.25, 1.001)), [120, 100]);
     }
 
     #[test]
@@ -150,9 +182,9 @@ mod tests {
             second(Phase::Measure, 0, "read", 6, 40),
             second(Phase::Measure, 0, "update", 4, 60),
         ];
-        let course = Course::of("r", true, &intervals).unwrap();
+        let course = Course::of("r", true, &intervals, (2.0, 3.0)).unwrap();
         assert_eq!((&course.rates[..], course.p99_us[0]), (&[10][..], Some(50)));
-        let course = Course::of("r", true, &intervals[1..]).unwrap();
+        let course = Course::of("r", true, &intervals[1..], (0.0, 1.0)).unwrap();
         assert_eq!((&course.rates[..], course.p99_us[0]), (&[10][..], Some(60)));
     }
 

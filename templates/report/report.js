@@ -69,10 +69,11 @@ function logarithmic(values) {
   }
   return { to: Math.log10, range: [low, high], splits, label: v => short(+Math.pow(10, v).toPrecision(3)), log: true };
 }
-function valueAxis(values, metric) {
+// From zero, unless that would press some of the values flat.
+function valueAxis(values) {
   const positive = values.filter(v => v > 0);
-  const wide = positive.length === values.length && Math.max(...positive) / Math.min(...positive) > 12;
-  return metric !== THROUGHPUT && wide ? logarithmic(positive) : fromZero(values);
+  const wide = positive.length === values.length && Math.max(...positive) / Math.min(...positive) > 15;
+  return wide ? logarithmic(positive) : fromZero(values);
 }
 function sweepAxis(points) {
   const low = Math.min(...points), high = Math.max(...points);
@@ -253,7 +254,7 @@ const pointName = (group, x) => group.axis === "rate" ? rate(x) + " op/s wanted"
 function sweep(group, metric, hidden) {
   const { scale, show, name } = METRICS[metric];
   const values = group.cells.flatMap(c => c.v.flatMap(v => [v.s[metric], ...v.r.map(r => r[1][metric])])).filter(present).map(v => v * scale);
-  const x = sweepAxis(group.cells.map(c => c.x)), y = valueAxis(values, metric);
+  const x = sweepAxis(group.cells.map(c => c.x)), y = valueAxis(values);
   const shown = data.variants.map((_, v) => v).filter(v => !hidden.has(v));
   const lines = [], items = [];
   shown.forEach((variant, n) => {
@@ -279,7 +280,7 @@ function sweep(group, metric, hidden) {
 function curve(group, metric, hidden) {
   const { scale, show, name } = METRICS[metric];
   const all = group.cells.flatMap(c => c.v.flatMap(v => [v.s, ...v.r.map(r => r[1])])).filter(s => present(s[THROUGHPUT]) && present(s[metric]));
-  const x = fromZero(all.map(s => s[THROUGHPUT])), y = valueAxis(all.map(s => s[metric] * scale), metric);
+  const x = valueAxis(all.map(s => s[THROUGHPUT])), y = valueAxis(all.map(s => s[metric] * scale));
   const lines = [], items = [], texts = [];
   data.variants.forEach((label, variant) => {
     if (hidden.has(variant)) return;
@@ -296,7 +297,7 @@ function curve(group, metric, hidden) {
     }
     lines.push({ variant, points });
   });
-  return { title: `${name} against throughput`, xTitle: "throughput, op/s", x, y, lines, items, texts, log: y.log };
+  return { title: `${name} against throughput`, xTitle: "throughput, op/s" + (x.log ? " (log scale)" : ""), x, y, lines, items, texts, log: y.log };
 }
 
 function figure(title, note) {
@@ -358,7 +359,12 @@ function drawGroup(holder) {
   const select = make("select", {}, ...[P50, P95, P99].map(m => make("option", { value: String(m), selected: m === chosen }, METRICS[m].name.slice(0, 3))));
   select.setAttribute("aria-label", "Percentile");
   box.firstChild.append(select);
-  add(box, () => curve(group, chosen, hidden));
+  const note = box.querySelector("small");
+  add(box, () => {
+    const view = curve(group, chosen, hidden);
+    note.textContent = `ms${view.log ? ", log scale" : ""}; lower and further right is better`;
+    return view;
+  });
   const last = own.at(-1);
   // Another percentile may need another kind of axis, so this chart is built anew.
   select.addEventListener("change", () => { chosen = Number(select.value); last.u.destroy(); last.build(); last.plot.append(last.tip); });
@@ -418,7 +424,8 @@ function timelines() {
 }
 
 function course(panels, courses, title, note, values, show) {
-  const box = figure(title, note), plot = make("div", { className: "plot" }), reading = make("p", { className: "reading" });
+  const axis = valueAxis(courses.flatMap(c => values(c)).filter(present));
+  const box = figure(title, note + (axis.log ? ", log scale" : "")), plot = make("div", { className: "plot" }), reading = make("p", { className: "reading" });
   box.append(plot, reading);
   panels.append(box);
   const first = Math.min(...courses.map(c => c.t)), last = Math.max(...courses.map(c => c.t + (c.n.length - 1) * data.step));
@@ -426,22 +433,22 @@ function course(panels, courses, title, note, values, show) {
   for (let t = first; t <= last; t += data.step) xs.push(t);
   const columns = courses.map(c => {
     const column = new Array(xs.length).fill(null), offset = (c.t - first) / data.step;
-    values(c).forEach((v, n) => { column[offset + n] = v; });
+    values(c).forEach((v, n) => { column[offset + n] = present(v) ? axis.to(v) : null; });
     return column;
   });
-  const highest = Math.max(...columns.flat().filter(present), 0);
+  const read = v => axis.log ? Math.pow(10, v) : v;
   const name = c => `${data.variants[c.at[2]]} ${c.k}`;
   waiting++;
   let fresh = true;
   return new uPlot({
     width: Math.max(240, panels.clientWidth), height: 220, legend: { show: false }, padding: [8, 10, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 5 } },
-    scales: { x: { time: false }, y: { range: () => [0, highest * 1.08 || 1] } },
+    scales: { x: { time: false }, y: { range: () => axis.range } },
     axes: [
       { label: "seconds of the window", labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, size: 30,
         incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] },
       { font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, space: 36,
-        values: (u, splits) => splits.map(v => short(+v.toPrecision(6))), size: (u, labels) => 14 + 7 * Math.max(2, ...(labels || []).map(l => l.length)) },
+        ...(axis.splits ? { splits: () => axis.splits } : {}), values: (u, splits) => splits.map(axis.label), size: (u, labels) => 14 + 7 * Math.max(2, ...(labels || []).map(l => l.length)) },
     ],
     series: [{}, ...courses.map(c => ({ stroke: () => ink(c.at[2]), width: 1.5, dash: dash(c.at[2]), spanGaps: false, points: { show: xs.length < 40, size: 5, fill: () => colour("page") } }))],
     hooks: {
@@ -454,7 +461,7 @@ function course(panels, courses, title, note, values, show) {
       draw: [() => { if (fresh) { fresh = false; waiting--; settle(); } }],
       setCursor: [u => {
         const at = u.cursor.idx;
-        const told = at == null ? [] : courses.map((c, n) => [name(c), columns[n][at]]).filter(([, v]) => present(v)).map(([label, v]) => `${label}: ${show(v)}`);
+        const told = at == null ? [] : courses.map((c, n) => [name(c), columns[n][at]]).filter(([, v]) => present(v)).map(([label, v]) => `${label}: ${show(read(v))}`);
         reading.textContent = told.length ? `second ${xs[at]}: ${told.join(" · ")}` : "";
       }],
     },
@@ -478,11 +485,11 @@ function themes() {
   apply();
 }
 
-// On paper every table is open and charts are dark on light.
+// On paper every table of a readable length is open, and charts are dark on light.
 function printing() {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details[data-print]:not([open])")];
+    opened = [...document.querySelectorAll("details[data-print]:not([open])")].filter(d => d.querySelectorAll("tr").length <= 200);
     opened.forEach(d => { d.open = true; });
   });
   addEventListener("afterprint", () => { opened.forEach(d => { d.open = false; }); });

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 
 use assay::artifacts::{
     Event, EventLog, Layout, Manifest, Measured, RoundResult, Run, SpecTexts, Status, create_run,
+    write_new,
 };
+use assay::database::Effective;
 use assay::host::{Facts, FileSystem};
 use assay::measurement::{Interval, Latency, LoadResult, OperationResult, Phase};
 use assay::plan::{Action, Cell, Deployment, Measure, Plan, Round, Step};
@@ -339,6 +341,12 @@ impl Writer<'_> {
         for variant in &self.sample.variants {
             self.now += 3.5;
             let deployment = (*variant).to_owned();
+            self.say(Event::PrepareStarted {
+                deployment: deployment.clone(),
+                step: 0,
+                name: "start".into(),
+            });
+            self.effective(variant);
             self.say(match self.sample.unready.get(variant) {
                 Some(reason) => Event::DeploymentFailed {
                     deployment,
@@ -353,6 +361,19 @@ impl Writer<'_> {
                 },
             });
         }
+    }
+
+    /// What the started system reads back: what was asked for, and a default.
+    fn effective(&self, variant: &str) {
+        let deployments = &self.plan.deployments;
+        let deployment = deployments.iter().find(|d| d.id == variant).unwrap();
+        let mut config = deployment.config.clone();
+        let tunables = config.get_mut("sqlite").unwrap();
+        tunables.insert("page_size".into(), "4096".into());
+        let version = "3.51.0".into();
+        let json = serde_json::to_vec(&Effective { version, config }).unwrap();
+        let path = self.layout.deployment(variant, 1).join("0-start.json");
+        write_new(&path, &json).unwrap();
     }
 
     fn change(&mut self) {

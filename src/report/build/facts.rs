@@ -1,15 +1,15 @@
-//! What a run is besides its numbers: its facts, its variants, hosts and programs, and how to run it again.
+//! What a run is besides its numbers: how far it came, its variants, hosts and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::artifacts::{End, Event, Run};
+use crate::database::Effective;
 use crate::host;
-use crate::report::rows::{
-    Again, Counts, Difference, Disk, Facts, Program, Progress, RunFacts, Variant,
-};
+use crate::report::rows::{Counts, Difference, Disk, Facts, Program, Progress, RunFacts, Variant};
 use crate::units::Bytes;
 
 /// The run as a whole; its rounds are counted later.
@@ -32,8 +32,8 @@ pub(super) fn run(run: &Run, description: Option<String>) -> RunFacts {
     let finished = finished.filter(|_| run.state.end == Some(End::Finished));
     let (progress, stopped) = match &run.state.end {
         Some(End::Finished) => (Progress::Finished, None),
-        _ if run.live => (Progress::Running, None),
         Some(End::Stopped(reason)) => (Progress::Stopped, Some(reason.clone())),
+        None if run.live => (Progress::Running, None),
         None => (Progress::Interrupted, None),
     };
     RunFacts {
@@ -67,6 +67,7 @@ fn word<T: Serialize>(value: &T) -> String {
 pub(super) fn variants(run: &Run) -> Vec<Variant> {
     let of = |d: &crate::plan::Deployment| {
         let ready = run.state.ready.get(&d.id);
+        let effective = effective(run, &d.id);
         Variant {
             name: d.id.clone(),
             system: word(&d.system),
@@ -74,11 +75,25 @@ pub(super) fn variants(run: &Run) -> Vec<Variant> {
             topology: d.topology.clone(),
             clients: d.clients.clone(),
             config: d.config.clone(),
+            reported_version: effective.as_ref().map(|e| e.version.clone()),
+            effective: effective.map(|e| e.config).unwrap_or_default(),
             snapshot_method: ready.map(|r| r.snapshot_method.clone()),
             data_bytes: ready.map(|r| r.bytes),
         }
     };
     run.plan.deployments.iter().map(of).collect()
+}
+
+/// What the last preparation of a deployment read back from its system.
+fn effective(run: &Run, deployment: &str) -> Option<Effective> {
+    let nth = *run.state.preparations.get(deployment)?;
+    let files = fs::read_dir(run.layout.deployment(deployment, nth)).ok()?;
+    let mut paths: Vec<PathBuf> = files.filter_map(|f| Some(f.ok()?.path())).collect();
+    paths.sort();
+    let path = paths
+        .iter()
+        .rfind(|p| p.to_string_lossy().ends_with("-start.json"))?;
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// The settings that are not the same in all variants.
@@ -97,12 +112,17 @@ pub(super) fn differences(variants: &[Variant]) -> Vec<Difference> {
 
 fn settings(variant: &Variant) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("system".to_owned(), variant.system.clone())]);
-    settings.extend(variant.version.clone().map(|v| ("version".to_owned(), v)));
+    let version = variant
+        .reported_version
+        .as_ref()
+        .or(variant.version.as_ref());
+    settings.extend(version.map(|v| ("version".to_owned(), v.clone())));
     settings.insert("clients".into(), variant.clients.join(", "));
     for (role, hosts) in &variant.topology {
         settings.insert(format!("topology.{role}"), hosts.join(", "));
     }
-    for (component, tunables) in &variant.config {
+    // What was read back takes the place of what was asked for.
+    for (component, tunables) in variant.config.iter().chain(&variant.effective) {
         for (name, value) in tunables {
             settings.insert(format!("{component}.{name}"), value.clone());
         }
@@ -175,116 +195,9 @@ pub(super) fn programs(run: &Run) -> Vec<Program> {
         .collect()
 }
 
-/// How to run it again.
-pub(super) fn again(run: &Run, experiment: &str, inventory: &str) -> Again {
-    let manifest = &run.manifest;
-    let folder = run_path(run.layout.folder());
-    let revision = run.state.revision;
-    let kept = |path: std::path::PathBuf| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        format!("{folder}/{name}")
-    };
-    let seed = format!("seed={}", run.plan.seed);
-    let mut sets = manifest.overrides.clone();
-    sets.retain(|s| !s.starts_with("seed="));
-    sets.push(seed.clone());
-    let mut commands = vec![
-        (
-            "The experiment file again, with the same seed".to_owned(),
-            command(&manifest.source, manifest.inventory.as_deref(), &sets),
-        ),
-        (
-            "Exactly what was run, from this run's folder".to_owned(),
-            command(
-                &kept(run.layout.experiment(revision)),
-                Some(&kept(run.layout.inventory(revision))),
-                &[seed],
-            ),
-        ),
-    ];
-    if run.state.end != Some(End::Finished) {
-        commands.push((
-            "Finish this run".into(),
-            format!("assay resume {}", quoted(&folder)),
-        ));
-    }
-    commands.push((
-        "Check that no file of this run has changed".into(),
-        format!("assay verify {}", quoted(&folder)),
-    ));
-    Again {
-        commands,
-        environment: environment(&[experiment, inventory]),
-    }
-}
-
-fn command(experiment: &str, inventory: Option<&str>, sets: &[String]) -> String {
-    let mut line = format!("assay run {}", quoted(experiment));
-    if let Some(inventory) = inventory {
-        line.push_str(&format!(" -i {}", quoted(inventory)));
-    }
-    for set in sets {
-        line.push_str(&format!(" --set {}", quoted(set)));
-    }
-    line
-}
-
-/// The run's folder from the artifacts' folder on, so that no report tells where on a machine it was made.
-fn run_path(folder: &Path) -> String {
-    let parts: Vec<_> = folder
-        .components()
-        .map(|c| c.as_os_str().to_string_lossy())
-        .collect();
-    parts[parts.len().saturating_sub(3)..].join("/")
-}
-
-/// The word as a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// The names in `${env:NAME}`.
-fn environment(texts: &[&str]) -> Vec<String> {
-    let names = texts.iter().flat_map(|text| text.split("${env:").skip(1));
-    let names: BTreeSet<&str> = names
-        .filter_map(|rest| Some(rest.split_once('}')?.0))
-        .collect();
-    names.into_iter().map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_with_special_characters_are_quoted_for_a_shell() {
-        assert_eq!(quoted("experiments/a.yaml"), "experiments/a.yaml");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
-        assert_eq!(quoted(""), "''");
-    }
-
-    #[test]
-    fn secrets_are_named_once_each() {
-        let text = "a: ${env:B}\nb: ${env:A} ${env:B}\nc: ${env:torn";
-        assert_eq!(environment(&[text]), ["A", "B"]);
-    }
-
-    #[test]
-    fn a_runs_path_begins_with_the_artifacts_folder() {
-        let path = Path::new("/home/u/x/artifacts/exp/2026-01-01T00-00-00Z-abcd");
-        assert_eq!(run_path(path), "artifacts/exp/2026-01-01T00-00-00Z-abcd");
-        assert_eq!(run_path(Path::new("run")), "run");
-    }
 
     #[test]
     fn only_settings_that_differ_are_differences() {
@@ -301,6 +214,8 @@ mod tests {
                     .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                     .collect(),
             )]),
+            reported_version: None,
+            effective: BTreeMap::new(),
             snapshot_method: None,
             data_bytes: None,
         };

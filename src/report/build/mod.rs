@@ -1,5 +1,6 @@
 //! Makes the rows of a run: reads every good round's histograms once and merges them.
 
+mod again;
 mod compare;
 mod facts;
 mod history;
@@ -68,7 +69,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
         execution,
         hosts: facts::hosts(run),
         programs: facts::programs(run),
-        again: facts::again(run, &experiment, &inventory),
+        again: again::again(run, &experiment, &inventory),
         spec: SpecTexts {
             changes: history::spec_changes(run),
             experiment,

@@ -89,7 +89,7 @@ fn replication(rows: &Rows, notes: &mut Notes) {
             "Two rounds of each cell and variant: both are shown, no verdict can be given.".into(),
         ),
         n => notes.remark(format!(
-            "Up to {n} rounds of each cell and variant: their range is shown; no inference is made yet."
+            "Up to {n} rounds of each cell and variant: look at their ranges; no inference is made yet."
         )),
     }
     lonely(rows, most, notes);

@@ -5,10 +5,10 @@ use std::ops::Add;
 
 use crate::artifacts::{RoundResult, Run, Status};
 use crate::measurement::{Latency, LoadResult};
-use crate::plan;
+use crate::plan::{self, Action};
 use crate::report::ReportError;
 use crate::report::metric;
-use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round};
+use crate::report::rows::{Attempt, Counts, Operation, Over, Results, Round, RoundOperation};
 use crate::report::timeline::Course;
 use crate::spec::Metric;
 use crate::statistics::{Summary, mean};
@@ -96,7 +96,8 @@ fn round(
         row.client_cpu_s = load.client_cpu_s;
         row.count = Some(load.count());
         row.errors = Some(load.errors());
-        courses.extend(Course::of(&row.id, good, &load.intervals));
+        let lengths = (warmup_s(planned), load.window_s);
+        courses.extend(Course::of(&row.id, good, &load.intervals, lengths));
     }
     match load {
         Some(load) if good => {
@@ -107,18 +108,21 @@ fn round(
             row.operations = load
                 .operations
                 .iter()
-                .map(|o| {
-                    (
-                        o.name.clone(),
-                        values(&o.latency, rate(&o.latency, load.window_s)),
-                    )
-                })
+                .map(|o| (o.name.clone(), round_operation(&o.latency, load.window_s)))
                 .collect();
         }
         None if good => fail(&mut row, "it measured nothing"),
         _ => {}
     }
     Ok(row)
+}
+
+fn warmup_s(planned: &plan::Round) -> f64 {
+    let measure = planned.steps.iter().find_map(|s| match &s.action {
+        Action::Measure(measure) => Some(measure),
+        _ => None,
+    });
+    measure.map_or(0.0, |m| m.warmup.as_secs_f64())
 }
 
 /// A round as the log tells it, without what it measured.
@@ -160,6 +164,13 @@ fn blank(context: &Context<'_>, planned: &plan::Round, result: Option<&RoundResu
 fn fail(row: &mut Round, reason: &str) {
     row.status = Some(Status::Failed);
     row.reason = Some(reason.to_owned());
+}
+
+fn round_operation(latency: &Latency, window_s: f64) -> RoundOperation {
+    RoundOperation {
+        values: values(latency, rate(latency, window_s)),
+        thin: metric::thin(latency),
+    }
 }
 
 fn values(latency: &Latency, throughput: f64) -> BTreeMap<Metric, f64> {
@@ -219,6 +230,7 @@ fn operation((name, merged): (String, MergedOperation)) -> Operation {
         count: merged.latency.count(),
         errors: merged.errors,
         values: values(&merged.latency, mean(&merged.rates).unwrap_or_default()),
+        thin: metric::thin(&merged.latency),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assay::report::Rows;
-use assay::spec::Kind;
+use assay::spec::{Kind, Metric};
 
 use super::{default_rows, html, sample};
 use crate::support::sample_run::Sample;
@@ -27,21 +27,35 @@ fn chromium() -> Option<PathBuf> {
 }
 
 /// The page around the report: as wide as a phone, and it tells what the report's document came to.
-const PHONE: &str = r#"<!doctype html><html><body><iframe id="f" src="report.html#timelines"
+const PHONE: &str = r##"<!doctype html><html><body><iframe id="f" src="report.html#timelines"
 style="width:390px;height:900px;border:0"></iframe><script>
 document.getElementById("f").addEventListener("load", () => {
   const inner = document.getElementById("f").contentDocument.documentElement;
+  // What a reader does: reads a chart by keys, hides a variant, picks another percentile, cell and theme.
+  const use = page => {
+    const plot = page.querySelector(".plot");
+    plot?.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    document.documentElement.dataset.reading = page.querySelector(".tip")?.textContent ?? "";
+    page.querySelectorAll(".legend button").forEach(button => button.click());
+    page.querySelectorAll("select").forEach(select => {
+      select.selectedIndex = select.options.length - 1;
+      select.dispatchEvent(new Event("change"));
+    });
+    page.querySelector('#theme').click();
+    document.documentElement.dataset.theme = page.dataset.theme;
+  };
   const tell = () => {
     const drawn = inner.dataset.charts === "drawn";
     document.documentElement.dataset.overhang = inner.scrollWidth - inner.clientWidth;
     document.documentElement.dataset.drawn = drawn;
     document.documentElement.dataset.canvases = inner.querySelectorAll("canvas").length;
+    if (!drawn) return setTimeout(tell, 50);
+    use(inner);
     document.documentElement.dataset.complaint = inner.dataset.error || "none";
-    if (!drawn) setTimeout(tell, 50);
   };
   tell();
 });
-</script></body></html>"#;
+</script></body></html>"##;
 
 struct Seen {
     dom: String,
@@ -85,8 +99,8 @@ fn open(chromium: &Path, page: &Path, more: &[&str]) -> Seen {
     }
 }
 
-/// Opens a report and returns how many canvases it drew on a phone's width.
-fn check(rows: &Rows) -> Option<usize> {
+/// Opens a report and returns how many canvases it drew on a phone's width, and what the first point says when read.
+fn check(rows: &Rows) -> Option<(usize, String)> {
     let chromium = chromium()?;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("report.html"), html(rows)).unwrap();
@@ -103,14 +117,21 @@ fn check(rows: &Rows) -> Option<usize> {
     assert_eq!(told("complaint"), "none");
     assert_eq!(told("drawn"), "true");
     assert_eq!(told("overhang"), "0");
-    Some(told("canvases").parse().unwrap())
+    assert_eq!(told("theme"), "light");
+    Some((told("canvases").parse().unwrap(), told("reading")))
 }
 
 #[test]
 fn every_chart_of_the_sample_is_drawn() {
     let rows = default_rows();
     // Five for each workload and two timelines.
-    assert!(matches!(check(rows), None | Some(12)));
+    let first = &rows.workloads[0].groups[0].cells[0].results[0].rounds[0];
+    let throughput = first.values[&Metric::Throughput];
+    if let Some((canvases, reading)) = check(rows) {
+        assert_eq!(canvases, 12);
+        let wanted = format!("delete, 1 thread, round 1: {throughput:.1} op/s; all 3 rounds: ");
+        assert!(reading.starts_with(&wanted), "{reading}");
+    }
 }
 
 #[test]
@@ -122,7 +143,13 @@ fn a_rate_sweep_with_one_round_is_drawn() {
         repetitions: 1,
         ..Sample::default()
     });
-    assert!(matches!(check(&rows), None | Some(12)));
+    if let Some((canvases, reading)) = check(&rows) {
+        assert_eq!(canvases, 12);
+        assert!(
+            reading.contains("10.00 op/s wanted, round 1: "),
+            "{reading}"
+        );
+    }
 }
 
 #[test]
@@ -131,5 +158,7 @@ fn a_run_without_a_round_opens_without_charts() {
         cut: Some(0),
         ..Sample::default()
     });
-    assert!(matches!(check(&rows), None | Some(0)));
+    if let Some(found) = check(&rows) {
+        assert_eq!(found, (0, String::new()));
+    }
 }

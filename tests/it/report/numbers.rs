@@ -119,3 +119,16 @@ fn the_order_of_execution_is_that_of_the_event_log() {
     let last = only_cell(&rows).results.iter().flat_map(|r| &r.rounds);
     assert_eq!(last.filter_map(|r| r.position).max(), Some(6));
 }
+
+#[test]
+fn settings_are_those_that_the_system_read_back() {
+    let variant = &default_rows().variants[1];
+    assert_eq!(variant.reported_version.as_deref(), Some("3.51.0"));
+    assert_eq!(variant.effective["sqlite"]["page_size"], "4096");
+    let names: Vec<&str> = default_rows()
+        .differences
+        .iter()
+        .map(|d| d.setting.as_str())
+        .collect();
+    assert_eq!(names, ["sqlite.journal_mode", "sqlite.synchronous"]);
+}
