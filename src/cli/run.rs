@@ -16,7 +16,7 @@ use super::{inputs, report, signals, text};
 use crate::artifacts::{
     Entry, EventLog, FORMAT, Layout, Manifest, Run, SpecTexts, create_run, sha256_of, write_sums,
 };
-use crate::host::{Facts, Host, ask};
+use crate::host::{Bounds, Facts, Host, ask};
 use crate::plan::{Plan, estimate};
 use crate::runner::{self, Context, Control, Outcome};
 use crate::spec::Spec;
@@ -161,7 +161,16 @@ async fn gather(
         let stop = CancellationToken::new();
         facts.insert(
             name.clone(),
-            ask(&**host, "facts", &request, FACTS, &stop).await?,
+            ask(
+                &**host,
+                "facts",
+                &request,
+                Bounds {
+                    limit: FACTS,
+                    stop: &stop,
+                },
+            )
+            .await?,
         );
     }
     Ok(facts)

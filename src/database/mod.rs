@@ -4,14 +4,12 @@ mod sqlite;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 
 pub use sqlite::{Sqlite, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version};
 
-use crate::host::{AgentError, Host, Pending};
+use crate::host::{AgentError, Bounds, Host, Pending};
 use crate::plan::{Deployment, Target};
 use crate::spec::{Experiment, Inventory, Problem, System};
 
@@ -33,27 +31,18 @@ pub trait Database: Send + Sync {
     fn start<'a>(
         &'a self,
         host: &'a dyn Host,
-        step: Step<'a>,
+        bounds: Bounds<'a>,
     ) -> Pending<'a, Result<Effective, AgentError>>;
 
     /// Stops it cleanly; no process of it is left and its files are complete. Stopping a stopped one is no error.
     fn stop<'a>(
         &'a self,
         host: &'a dyn Host,
-        step: Step<'a>,
+        bounds: Bounds<'a>,
     ) -> Pending<'a, Result<(), AgentError>>;
 
     /// How a driver reaches it, secrets revealed.
     fn target(&self) -> Target;
-}
-
-/// The bounds of one step.
-#[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    /// The longest it may take.
-    pub limit: Duration,
-    /// Ends it when cancelled.
-    pub stop: &'a CancellationToken,
 }
 
 /// The database of a deployment, with its data in `data` on its host; `reveal` replaces `${env:NAME}` by its value.

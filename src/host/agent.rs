@@ -1,11 +1,9 @@
 //! The protocol of `assay agent NAME`: one line of JSON in, lines of JSON out, the last of them the outcome.
 
-use std::time::Duration;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Host, HostError, Program, Watch};
+use super::{Bounds, Command, Host, HostError, Output, Program, Watch};
 
 /// A line that an agent prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,17 +40,24 @@ pub enum AgentError {
     },
 }
 
-/// Calls an agent on a host and returns its outcome; `progress` sees what it says on the way.
+/// What hears of an agent's work while it goes on.
+pub struct Hearing<'a, P> {
+    /// Sees how far it is.
+    pub progress: &'a mut (dyn FnMut(P) + Send),
+    /// Sees the end of its standard error, once it ended.
+    pub log: &'a mut (dyn FnMut(&str) + Send),
+}
+
+/// Calls an agent on a host and returns its outcome.
 ///
 /// # Errors
-/// The agent failed, was stopped, outlived `limit`, or died.
+/// The agent failed, was stopped, outlived its limit, or died.
 pub async fn call<Q, P, T>(
     host: &dyn Host,
     name: &str,
     request: &Q,
-    limit: Duration,
-    stop: &tokio_util::sync::CancellationToken,
-    progress: &mut (dyn FnMut(P) + Send),
+    bounds: Bounds<'_>,
+    hearing: Hearing<'_, P>,
 ) -> Result<T, AgentError>
 where
     Q: Serialize + Sync,
@@ -65,8 +70,9 @@ where
         program: Program::Assay,
         args: vec!["agent".into(), name.into()],
         stdin,
-        limit,
+        limit: bounds.limit,
     };
+    let Hearing { progress, log } = hearing;
     let mut outcome: Option<Result<T, Vec<String>>> = None;
     let mut line = |text: &str| match serde_json::from_str::<Reply<P, T>>(text) {
         Ok(Reply::Progress(p)) => progress(p),
@@ -74,34 +80,38 @@ where
         Ok(Reply::Failed(causes)) => outcome = Some(Err(causes)),
         Err(_) => tracing::debug!(agent = name, line = text, "unexpected output"),
     };
-    let output = host
-        .run(
-            &command,
-            Watch {
-                stop: stop.clone(),
-                line: &mut line,
-            },
-        )
-        .await?;
+    let stop = bounds.stop.clone();
+    let watch = Watch {
+        stop,
+        line: &mut line,
+        log,
+    };
+    let output = host.run(&command, watch).await?;
     match outcome {
         Some(Ok(value)) => Ok(value),
         Some(Err(causes)) => Err(AgentError::Failed(causes)),
-        None => Err(AgentError::Silent {
-            host: host.name().to_owned(),
-            name: name.to_owned(),
-            how: output
-                .status
-                .map_or_else(|| "by a signal".to_owned(), |s| format!("with status {s}")),
-            stderr: if output.stderr.trim().is_empty() {
-                String::new()
-            } else {
-                format!(": {}", output.stderr.trim())
-            },
-        }),
+        None => Err(silent(host, name, &output)),
     }
 }
 
-/// Calls an agent that reports no progress.
+fn silent(host: &dyn Host, name: &str, output: &Output) -> AgentError {
+    let stderr = match output.stderr.trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    };
+    let how = match output.status {
+        Some(status) => format!("with status {status}"),
+        None => "by a signal".to_owned(),
+    };
+    AgentError::Silent {
+        host: host.name().to_owned(),
+        name: name.to_owned(),
+        how,
+        stderr,
+    }
+}
+
+/// Calls an agent that reports no progress and whose log nobody needs.
 ///
 /// # Errors
 /// As [`call`].
@@ -109,20 +119,15 @@ pub async fn ask<Q, T>(
     host: &dyn Host,
     name: &str,
     request: &Q,
-    limit: Duration,
-    stop: &tokio_util::sync::CancellationToken,
+    bounds: Bounds<'_>,
 ) -> Result<T, AgentError>
 where
     Q: Serialize + Sync,
     T: DeserializeOwned + Send,
 {
-    call(
-        host,
-        name,
-        request,
-        limit,
-        stop,
-        &mut |_: serde_json::Value| {},
-    )
-    .await
+    let hearing = Hearing {
+        progress: &mut |_: serde_json::Value| {},
+        log: &mut |_| {},
+    };
+    call(host, name, request, bounds, hearing).await
 }

@@ -31,6 +31,7 @@ pub struct FakeHost {
 struct State {
     answers: HashMap<String, Answer>,
     takes: HashMap<String, Duration>,
+    logs: HashMap<String, String>,
     faults: Vec<(String, usize, Fault)>,
     calls: Vec<Call>,
     holder: Option<String>,
@@ -124,6 +125,13 @@ impl FakeHost {
         lock(&self.state).takes.insert(name.to_owned(), duration);
     }
 
+    /// Every call of the agent `name` leaves this on its standard error.
+    pub fn logs(&self, name: &str, text: &str) {
+        lock(&self.state)
+            .logs
+            .insert(name.to_owned(), text.to_owned());
+    }
+
     /// The `nth` call of the agent `name` goes wrong, the first is 1; its script is not asked.
     pub fn fail(&self, name: &str, nth: usize, fault: Fault) {
         lock(&self.state).faults.push((name.to_owned(), nth, fault));
@@ -155,7 +163,10 @@ impl FakeHost {
     async fn execute(&self, command: &Command, watch: Watch<'_>) -> Result<Output, HostError> {
         let (name, request) = question(command);
         let fault = lock(&self.state).note(&name, request.clone());
-        let Watch { stop, line } = watch;
+        let Watch { stop, line, log } = watch;
+        if let Some(text) = lock(&self.state).logs.get(&name) {
+            log(text);
+        }
         let work = async {
             match fault {
                 Some(fault) => self.go_wrong(fault, line).await,

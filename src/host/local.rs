@@ -51,11 +51,16 @@ impl LocalHost {
             Program::Path(path) => path,
         };
         let limit = command.limit;
-        match process::run(program, command, watch).await {
-            Ok((End::Itself(status), stderr)) => Ok(Output { status, stderr }),
-            Ok((End::Limit, _)) => Err(HostError::Limit { host, what, limit }),
-            Ok((End::Stopped, _)) => Err(HostError::Stopped { host, what }),
-            Err(error) => Err(self.io(format!("run `{}`", program.display()), error)),
+        let (end, stderr) = process::run(program, command, &watch.stop, watch.line)
+            .await
+            .map_err(|error| self.io(format!("run `{}`", program.display()), error))?;
+        if !stderr.is_empty() {
+            (watch.log)(&stderr);
+        }
+        match end {
+            End::Itself(status) => Ok(Output { status, stderr }),
+            End::Limit => Err(HostError::Limit { host, what, limit }),
+            End::Stopped => Err(HostError::Stopped { host, what }),
         }
     }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use agent::{AgentError, Reply, ask, call};
+pub use agent::{AgentError, Hearing, Reply, ask, call};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
@@ -80,6 +80,17 @@ pub struct Watch<'a> {
     pub stop: CancellationToken,
     /// Called with each line of standard output.
     pub line: &'a mut (dyn FnMut(&str) + Send),
+    /// Called once, however the command ended, with the end of its standard error, if there is any.
+    pub log: &'a mut (dyn FnMut(&str) + Send),
+}
+
+/// How long something on a host may take, and what ends it before that.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds<'a> {
+    /// The longest it may take.
+    pub limit: Duration,
+    /// Ends it when cancelled.
+    pub stop: &'a CancellationToken,
 }
 
 /// How a command ended by itself.

@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::process::Child;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Command, Watch};
+use super::Command;
 
 /// How long a process group may take after SIGTERM, and the kernel after SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,12 +43,12 @@ pub(super) enum End {
 pub(super) async fn run(
     program: &Path,
     command: &Command,
-    watch: Watch<'_>,
+    stop: &CancellationToken,
+    line: &mut (dyn FnMut(&str) + Send),
 ) -> std::io::Result<(End, String)> {
-    let Watch { stop, line } = watch;
     let mut child = spawn(program, &command.args)?;
     let group = Group::of(&child);
-    let mut ended = group.leader_ended();
+    let mut ended = group.leader_ended()?;
     let mut stdin = child.stdin.take().expect("it is piped");
     let stdout = child.stdout.take().expect("it is piped");
     let stderr = child.stderr.take().expect("it is piped");
@@ -61,7 +61,7 @@ pub(super) async fn run(
         );
     });
     let end = streams
-        .read_until(first(&mut ended, command.limit, &stop))
+        .read_until(first(&mut ended, command.limit, stop))
         .await;
     if end.is_some() {
         let deadline = Instant::now() + GRACE;
@@ -91,7 +91,7 @@ fn spawn(program: &Path, args: &[String]) -> std::io::Result<Child> {
 
 /// Waits until the program ends (`None`), its limit is over or it is to stop.
 async fn first(
-    ended: &mut JoinHandle<()>,
+    ended: &mut oneshot::Receiver<()>,
     limit: Duration,
     stop: &CancellationToken,
 ) -> Option<End> {
@@ -114,13 +114,18 @@ impl Group {
     }
 
     /// Ends when the leader has ended; it stays to be reaped.
-    fn leader_ended(&self) -> JoinHandle<()> {
+    /// The thread is a free one: the runtime would wait for one of its own, should the leader be beyond killing.
+    fn leader_ended(&self) -> std::io::Result<oneshot::Receiver<()>> {
+        let (tell, ended) = oneshot::channel();
         let leader = self.0;
-        spawn_blocking(move || {
-            let Some(leader) = leader else { return };
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while matches!(waitid(WaitId::Pid(leader), options), Err(Errno::INTR)) {}
-        })
+        std::thread::Builder::new().spawn(move || {
+            if let Some(leader) = leader {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                while matches!(waitid(WaitId::Pid(leader), options), Err(Errno::INTR)) {}
+            }
+            let _ = tell.send(());
+        })?;
+        Ok(ended)
     }
 
     fn signal(&self, signal: Signal) {

@@ -7,11 +7,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::site::{Site, attention, driver};
-use super::{Notice, RunError, Runner, StepError};
+use super::{RunError, Runner, StepError};
 use crate::artifacts::{Event, write_new};
-use crate::database;
-use crate::host::{ask, call};
-use crate::plan::{Action, Deployment, Progress, Step};
+use crate::host::{Bounds, ask};
+use crate::plan::{Action, Deployment, Step};
 use crate::snapshot::MarkedDirectory;
 
 /// What the preparation of a deployment came to.
@@ -42,10 +41,13 @@ impl Runner<'_> {
             if self.context.control.is_stopping() {
                 return Ok(false);
             }
-            match self
+            let done = self
                 .prepare_step(&site, index, step, &folder, &mut prepared)
-                .await?
-            {
+                .await;
+            if done.is_err() {
+                self.leave_stopped(&site, deployment).await;
+            }
+            match done? {
                 Ok(()) => {}
                 Err(error) => return self.give_up(&site, deployment, step, &error).await,
             }
@@ -76,7 +78,11 @@ impl Runner<'_> {
             .expect("preparation begins with a step")
             .limit
             .0;
-        let found = site.digest(limit, self.context.control.soon()).await;
+        let bounds = Bounds {
+            limit,
+            stop: self.context.control.soon(),
+        };
+        let found = site.digest(bounds).await;
         found.is_ok_and(|digest| digest == known.snapshot)
     }
 
@@ -128,7 +134,7 @@ impl Runner<'_> {
     ) -> Result<Option<serde_json::Value>, StepError> {
         let context = self.context;
         let stop = context.control.soon();
-        let bounds = database::Step {
+        let bounds = Bounds {
             limit: step.limit.0,
             stop,
         };
@@ -138,7 +144,7 @@ impl Runner<'_> {
                     directory: site.data.clone(),
                     marker: site.marker.clone(),
                 };
-                let () = ask(&*site.host, "deploy", &place, step.limit.0, stop).await?;
+                let () = ask(&*site.host, "deploy", &place, bounds).await?;
                 Ok(None)
             }
             Action::Start => {
@@ -151,36 +157,27 @@ impl Runner<'_> {
                     dataset,
                     context.plan.seed,
                 );
-                let observe = &mut self.observe;
-                let mut progress = |p: Progress| observe(Notice::Progress(&p));
-                let done: serde_json::Value = call(
-                    &*site.client,
-                    order.agent,
-                    &order.request,
-                    step.limit.0,
-                    stop,
-                    &mut progress,
-                )
-                .await?;
-                Ok(Some(json!({"dataset": dataset, "loaded": done})))
+                let mut log = String::new();
+                let loaded = self.drive(site, &order, bounds, &mut log).await?;
+                Ok(Some(
+                    json!({"dataset": dataset, "loaded": loaded, "log": log}),
+                ))
             }
             Action::Stop => {
                 site.database.stop(&*site.host, bounds).await?;
                 Ok(None)
             }
             Action::Snapshot => {
-                let choice = site
-                    .choose(context.plan.snapshot, step.limit.0, stop)
-                    .await?;
+                let choice = site.choose(context.plan.snapshot, bounds).await?;
                 let mut unseen = |_| {};
-                let attention = attention(step.limit.0, stop, &mut unseen);
+                let attention = attention(bounds, &mut unseen);
                 let done = choice
                     .method
                     .take(&*site.host, &site.order(), attention)
                     .await?;
                 prepared.method = choice.method.name().to_owned();
                 prepared.bytes = done.bytes;
-                prepared.snapshot = site.digest(step.limit.0, stop).await?;
+                prepared.snapshot = site.digest(bounds).await?;
                 Ok(Some(
                     json!({"method": prepared.method, "why": choice.why, "done": done, "manifest_sha256": prepared.snapshot}),
                 ))

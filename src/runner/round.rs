@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::site::{Site, attention, driver};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
-use crate::database;
-use crate::host::{ask, call};
+use crate::driver::Invocation;
+use crate::host::{AgentError, Bounds, Hearing, ask, call};
 use crate::measurement::LoadResult;
 use crate::plan::{Action, Deployment, Measure, Progress, Round, Step};
 use crate::spec::{Driver, OnFailure, Restore};
@@ -38,6 +38,8 @@ struct Attempt {
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
+    /// What the driver said on its standard error.
+    log: String,
 }
 
 impl Runner<'_> {
@@ -98,18 +100,16 @@ impl Runner<'_> {
         })?;
         let started = (self.context.clock)();
         let mut so_far = Attempt::default();
-        let teardown = |s: &Step| matches!(s.action, Action::Stop | Action::Collect);
-        let extra = self.extra_restore(round, deployment);
-        for step in extra
-            .iter()
-            .chain(round.steps.iter().filter(|s| !teardown(s)))
-        {
-            if so_far.failure.is_none() && !so_far.stopped {
-                self.step(&site, round, step, &folder, &mut so_far).await?;
-            }
+        let done = self
+            .steps(&site, round, deployment, &folder, &mut so_far)
+            .await;
+        if done.is_err() {
+            self.leave_stopped(&site, deployment).await;
         }
-        for step in round.steps.iter().filter(|s| teardown(s)) {
-            self.step(&site, round, step, &folder, &mut so_far).await?;
+        done?;
+        if !so_far.log.is_empty() {
+            let log = (self.context.hide)(&so_far.log);
+            write_new(&folder.join("driver.log"), log.as_bytes())?;
         }
         if so_far.stopped {
             return Ok(None);
@@ -118,6 +118,29 @@ impl Runner<'_> {
         let text = serde_json::to_vec_pretty(&result).expect("a result is plain data");
         write_new(&folder.join("result.json"), &text)?;
         Ok(Some(result))
+    }
+
+    /// The steps of a round: the body up to the first failure, then the teardown.
+    async fn steps(
+        &mut self,
+        site: &Site,
+        round: &Round,
+        deployment: &Deployment,
+        folder: &Path,
+        so_far: &mut Attempt,
+    ) -> Result<(), RunError> {
+        let is_teardown = |s: &&Step| matches!(s.action, Action::Stop | Action::Collect);
+        let extra = self.extra_restore(round, deployment);
+        let (teardown, body): (Vec<&Step>, Vec<&Step>) = round.steps.iter().partition(is_teardown);
+        for step in extra.iter().chain(body) {
+            if so_far.failure.is_none() && !so_far.stopped {
+                self.step(site, round, step, folder, so_far).await?;
+            }
+        }
+        for step in teardown {
+            self.step(site, round, step, folder, so_far).await?;
+        }
+        Ok(())
     }
 
     /// A restore that the plan does not have, where the data may not be what the plan assumes.
@@ -181,7 +204,8 @@ impl Runner<'_> {
         let context = self.context;
         let (now, unstoppable) = (context.control.now(), CancellationToken::new());
         let limit = step.limit.0;
-        let teardown = database::Step {
+        let body = Bounds { limit, stop: now };
+        let teardown = Bounds {
             limit: if now.is_cancelled() {
                 limit.min(HASTE)
             } else {
@@ -191,26 +215,20 @@ impl Runner<'_> {
         };
         match &step.action {
             Action::Restore => {
-                let choice = site.choose(context.plan.snapshot, limit, now).await?;
+                let choice = site.choose(context.plan.snapshot, body).await?;
                 let mut unseen = |_| {};
                 choice
                     .method
-                    .restore(
-                        &*site.host,
-                        &site.order(),
-                        attention(limit, now, &mut unseen),
-                    )
+                    .restore(&*site.host, &site.order(), attention(body, &mut unseen))
                     .await?;
                 self.stale.remove(&site.id);
                 Ok(())
             }
             Action::Start => {
-                site.database
-                    .start(&*site.host, database::Step { limit, stop: now })
-                    .await?;
+                site.database.start(&*site.host, body).await?;
                 Ok(())
             }
-            Action::Measure(measure) => self.measure(site, measure, limit, so_far).await,
+            Action::Measure(measure) => self.measure(site, measure, body, so_far).await,
             Action::Stop => Ok(site.database.stop(&*site.host, teardown).await?),
             Action::Collect => match so_far.measured {
                 Some(tool) => collect(site, tool, folder, teardown, so_far).await,
@@ -226,23 +244,12 @@ impl Runner<'_> {
         &mut self,
         site: &Site,
         measure: &Measure,
-        limit: Duration,
+        bounds: Bounds<'_>,
         so_far: &mut Attempt,
     ) -> Result<(), StepError> {
-        let order =
-            driver(measure.workload.driver).run(&site.database.target(), measure, &site.output);
-        let observe = &mut self.observe;
-        let mut progress = |p: Progress| observe(Notice::Progress(&p));
-        let now = self.context.control.now();
-        let _: serde_json::Value = call(
-            &*site.client,
-            order.agent,
-            &order.request,
-            limit,
-            now,
-            &mut progress,
-        )
-        .await?;
+        let tool = driver(measure.workload.driver);
+        let order = tool.run(&site.database.target(), measure, &site.output);
+        self.drive(site, &order, bounds, &mut so_far.log).await?;
         so_far.measured = Some(measure.workload.driver);
         Ok(())
     }
@@ -273,6 +280,33 @@ impl Runner<'_> {
         }
     }
 
+    /// Stops a database when nothing else of its round or preparation can go on; the error that ended it stays the cause.
+    pub(super) async fn leave_stopped(&self, site: &Site, deployment: &Deployment) {
+        if let Err(error) = self.stop_database(site, deployment).await {
+            tracing::warn!(
+                "the database of `{}` could not be stopped: {}",
+                site.id,
+                error.text()
+            );
+        }
+    }
+
+    /// Runs a driver on its client; what it says on its standard error is added to `log`.
+    pub(super) async fn drive(
+        &mut self,
+        site: &Site,
+        order: &Invocation,
+        bounds: Bounds<'_>,
+        log: &mut String,
+    ) -> Result<serde_json::Value, AgentError> {
+        let observe = &mut self.observe;
+        let hearing = Hearing {
+            progress: &mut |p: Progress| observe(Notice::Progress(&p)),
+            log: &mut |text| log.push_str(text),
+        };
+        call(&*site.client, order.agent, &order.request, bounds, hearing).await
+    }
+
     /// Leaves a database stopped after a failed preparation.
     pub(super) async fn stop_database(
         &self,
@@ -287,7 +321,7 @@ impl Runner<'_> {
         let stop = CancellationToken::new();
         Ok(site
             .database
-            .stop(&*site.host, database::Step { limit, stop: &stop })
+            .stop(&*site.host, Bounds { limit, stop: &stop })
             .await?)
     }
 }
@@ -297,7 +331,7 @@ async fn collect(
     site: &Site,
     tool: Driver,
     folder: &Path,
-    bounds: database::Step<'_>,
+    bounds: Bounds<'_>,
     so_far: &mut Attempt,
 ) -> Result<(), StepError> {
     site.client.fetch(&site.output, folder).await?;
@@ -309,14 +343,7 @@ async fn collect(
     }
     // Its own copy is home; leaving it behind on the client would be harmless.
     let request = serde_json::json!({ "output": site.output });
-    let () = ask(
-        &*site.client,
-        "load-discard",
-        &request,
-        bounds.limit,
-        bounds.stop,
-    )
-    .await?;
+    let () = ask(&*site.client, "load-discard", &request, bounds).await?;
     Ok(())
 }
 

@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use crate::database::{self, Database};
 use crate::driver::{LoadDriver, Native};
-use crate::host::{AgentError, Host, ask};
+use crate::host::{AgentError, Bounds, Host, ask};
 use crate::plan::Deployment;
 use crate::snapshot::{
     self, Attention, Choice, ChoiceError, MarkedDirectory, Marker, Order, Progress,
@@ -96,42 +93,36 @@ impl Site {
     pub(super) async fn choose(
         &self,
         wanted: Method,
-        limit: Duration,
-        stop: &CancellationToken,
+        bounds: Bounds<'_>,
     ) -> Result<Choice, ChoiceError> {
         let mut unseen = |_| {};
         snapshot::choose(
             &*self.host,
             wanted,
             &self.data,
-            attention(limit, stop, &mut unseen),
+            attention(bounds, &mut unseen),
         )
         .await
     }
 
     /// The sha256 of its snapshot's manifest.
-    pub(super) async fn digest(
-        &self,
-        limit: Duration,
-        stop: &CancellationToken,
-    ) -> Result<String, AgentError> {
+    pub(super) async fn digest(&self, bounds: Bounds<'_>) -> Result<String, AgentError> {
         let place = MarkedDirectory {
             directory: self.snapshot.clone(),
             marker: self.marker.clone(),
         };
-        ask(&*self.host, "snapshot-digest", &place, limit, stop).await
+        ask(&*self.host, "snapshot-digest", &place, bounds).await
     }
 }
 
 /// The bounds of a snapshot method's work.
 pub(super) fn attention<'a>(
-    limit: Duration,
-    stop: &CancellationToken,
+    bounds: Bounds<'_>,
     progress: &'a mut (dyn FnMut(Progress) + Send),
 ) -> Attention<'a> {
     Attention {
-        limit,
-        stop: stop.clone(),
+        limit: bounds.limit,
+        stop: bounds.stop.clone(),
         progress,
     }
 }

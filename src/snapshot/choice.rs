@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Attention, Capabilities, Copy, Reflink, SnapshotMethod};
-use crate::host::{AgentError, Host, call};
+use crate::host::{self, AgentError, Bounds, Host};
 use crate::spec::Method;
 
 /// A method and why it is this one.
@@ -89,14 +89,9 @@ async fn ask(
     attention: Attention<'_>,
 ) -> Result<Capabilities, AgentError> {
     let request = json!({ "directory": directory });
-    let (limit, stop) = (attention.limit, &attention.stop);
-    call(
-        host,
-        "snapshot-probe",
-        &request,
-        limit,
-        stop,
-        &mut |_: Value| {},
-    )
-    .await
+    let bounds = Bounds {
+        limit: attention.limit,
+        stop: &attention.stop,
+    };
+    host::ask(host, "snapshot-probe", &request, bounds).await
 }

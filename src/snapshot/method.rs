@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Cloning, Done, Order, Progress};
-use crate::host::{AgentError, Host, Pending, call};
+use crate::host::{AgentError, Bounds, Hearing, Host, Pending, call};
 
 /// A way to keep a deployment's data and to put it back.
 pub trait SnapshotMethod: Send + Sync {
@@ -54,5 +54,10 @@ pub(super) async fn work(
         stop,
         progress,
     } = attention;
-    call(host, agent, &request, limit, &stop, progress).await
+    let bounds = Bounds { limit, stop: &stop };
+    let hearing = Hearing {
+        progress,
+        log: &mut |_| {},
+    };
+    call(host, agent, &request, bounds, hearing).await
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use annotate_snippets::normalize_untrusted_str;
+
 use super::parse::{parse, place};
 use super::problem::{Diagnostic, Spot};
 use super::source::{Place, ReadError, Source, clean, read};
@@ -40,7 +42,8 @@ impl<'a> Files<'a> {
         self.read += 1;
         Arc::new(Source {
             order: self.read,
-            name,
+            // A file's name must not speak to the terminal.
+            name: normalize_untrusted_str(&name),
             folder,
             text,
             because,

@@ -14,6 +14,7 @@ mod parse;
 mod placeholder;
 mod problem;
 mod reference;
+mod render;
 mod resolved;
 mod rules;
 mod scalar;

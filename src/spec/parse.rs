@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, options};
 
-use super::problem::Diagnostic;
+use super::problem::{Diagnostic, SHOWN};
 use super::source::{Place, Source};
 use super::tree::{DEPTH, Entry, Item, LIMIT, Node, Point, Scalar, Value};
 use super::{suggest, syntax};
@@ -35,6 +35,7 @@ pub(super) fn parse(
         anchors: HashMap::new(),
         names: Vec::new(),
         path: Vec::new(),
+        nodes: 0,
         found,
     };
     builder.document()
@@ -49,6 +50,8 @@ struct Builder<'a> {
     names: Vec<String>,
     /// Keys and indices down to the current value.
     path: Vec<String>,
+    /// Values so far, those of merge keys too.
+    nodes: usize,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -105,6 +108,10 @@ impl<'a> Builder<'a> {
 
     fn item(&mut self, event: Event<'a>, span: &Span, depth: usize) -> Parsed<Item> {
         let place = self.place(span);
+        self.nodes += 1;
+        if self.nodes > LIMIT {
+            return Err(Box::new(too_large(place.first_line(), "the file holds")));
+        }
         if event.tag().is_some() {
             self.tag(span, &place);
         }
@@ -155,22 +162,18 @@ impl<'a> Builder<'a> {
 
     /// Refuses what stands for too much: by itself, or through its aliases.
     fn check_size(&self, item: &Item) -> Parsed<()> {
-        let too_much = if item.node.weight > LIMIT {
-            format!("stands for more than {LIMIT} values")
-        } else if item.node.depth > DEPTH {
-            format!("is nested deeper than {DEPTH} levels")
-        } else {
-            return Ok(());
-        };
-        let aliased = items(&item.node.value).find_map(|child| child.alias.clone());
-        let (place, what) = match aliased {
-            Some(alias) => (alias, "with this alias, the value"),
-            None => (item.node.place.first_line(), "the value"),
-        };
-        Err(Box::new(
-            Diagnostic::at(place, "", format!("{what} {too_much}"))
-                .help("a spec has some hundred values; split it or generate several".to_owned()),
-        ))
+        let aliased = || items(&item.node.value).find_map(|child| child.alias.clone());
+        let place = || aliased().unwrap_or_else(|| item.node.place.first_line());
+        if item.node.weight > LIMIT {
+            return Err(Box::new(too_large(
+                place(),
+                "with its aliases, the value stands for",
+            )));
+        }
+        if item.node.depth > DEPTH {
+            return Err(Box::new(too_deep(place())));
+        }
+        Ok(())
     }
 
     fn sequence(&mut self, place: &Place, depth: usize) -> Parsed<(Value, usize)> {
@@ -193,7 +196,7 @@ impl<'a> Builder<'a> {
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd | Event::StreamEnd) {
-                let entries = self.entries(written);
+                let entries = self.entries(written, place)?;
                 return Ok((Value::Mapping(entries), self.place(&span).range.end));
             }
             let key = self.item(event, &span, depth)?;
@@ -220,8 +223,7 @@ impl<'a> Builder<'a> {
         if depth <= DEPTH {
             return Ok(());
         }
-        let message = format!("the value is nested deeper than {DEPTH} levels");
-        Err(Box::new(Diagnostic::at(place.first_line(), "", message)))
+        Err(Box::new(too_deep(place.first_line())))
     }
 
     /// The text of a key; anything but a text is a problem.
@@ -239,7 +241,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The entries with merge keys replaced by what they stand for. What is written wins over what is merged.
-    fn entries(&mut self, written: Vec<(Entry, bool)>) -> Vec<Entry> {
+    fn entries(&mut self, written: Vec<(Entry, bool)>, place: &Place) -> Parsed<Vec<Entry>> {
         let mut seen: HashMap<Rc<str>, Place> = HashMap::new();
         let mut kept = Vec::new();
         for (entry, merge) in written {
@@ -262,14 +264,20 @@ impl<'a> Builder<'a> {
                 entries.push(entry);
                 continue;
             }
-            for merged in self.merged(&entry) {
+            let merged = self.merged(&entry);
+            self.nodes += merged.len();
+            if self.nodes > LIMIT {
+                let what = "with what is merged, the file holds";
+                return Err(Box::new(too_large(place.first_line(), what)));
+            }
+            for merged in merged {
                 if !seen.contains_key(&merged.key) {
                     seen.insert(Rc::clone(&merged.key), merged.key_place.clone());
                     entries.push(merged);
                 }
             }
         }
-        entries
+        Ok(entries)
     }
 
     /// What a merge key brings: the entries of a mapping, or of a list of them, the earlier first.
@@ -304,11 +312,7 @@ impl<'a> Builder<'a> {
                 node: Rc::clone(node),
                 alias: Some(place),
             }),
-            Some(Some(_)) => {
-                let message =
-                    format!("with this alias, the value is nested deeper than {DEPTH} levels");
-                Err(Box::new(Diagnostic::at(place, "", message)))
-            }
+            Some(Some(_)) => Err(Box::new(too_deep(place))),
             _ => {
                 let message = format!("the alias `*{name}` stands inside its own anchor");
                 self.report(place.clone(), &message);
@@ -318,7 +322,8 @@ impl<'a> Builder<'a> {
     }
 
     fn unknown_alias(&mut self, name: &str, place: &Place) -> Value {
-        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let few = self.found.len() <= SHOWN;
+        let names = self.names.iter().map(String::as_str).filter(|_| few);
         let message = format!("no anchor `&{name}` stands before this alias");
         let help = suggest::closest(name, names).map(|name| format!("did you mean `*{name}`?"));
         let diagnostic = Diagnostic::at(place.clone(), self.path(), message).help(
@@ -364,6 +369,16 @@ impl<'a> Builder<'a> {
         let path = self.path.concat();
         path.strip_prefix('.').unwrap_or(&path).to_owned()
     }
+}
+
+fn too_large(place: Place, what: &str) -> Diagnostic {
+    Diagnostic::at(place, "", format!("{what} more than {LIMIT} values"))
+        .help("a spec has some hundred; split it".to_owned())
+}
+
+fn too_deep(place: Place) -> Diagnostic {
+    let message = format!("the value is nested deeper than {DEPTH} levels");
+    Diagnostic::at(place, "", message)
 }
 
 fn broken() -> Value {

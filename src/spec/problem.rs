@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
+use annotate_snippets::Renderer;
 use serde::Serialize;
 
+use super::render::render;
 use super::source::Place;
 use super::tree::Point;
 
@@ -61,11 +62,11 @@ pub(super) enum Spot {
     File(String),
 }
 
-/// What is printed at most; a broken generator can make thousands.
-const SHOWN: usize = 100;
+/// What is printed at most; a broken generator can make thousands. No "did you mean" is looked for after them.
+pub(super) const SHOWN: usize = 100;
 
-/// What is kept at most, and how many problems are looked at for a "did you mean".
-pub(super) const MANY: usize = 1000;
+/// What is kept at most.
+const MANY: usize = 1000;
 
 impl Diagnostic {
     pub(super) fn at(place: Place, path: impl Into<String>, message: impl Into<String>) -> Self {
@@ -97,38 +98,6 @@ impl Diagnostic {
         }
     }
 
-    fn title(&self) -> String {
-        match (&self.spot, self.path.is_empty()) {
-            (Spot::File(file), _) => format!("`{file}` {}", self.message),
-            (Spot::At(_), true) => self.message.clone(),
-            (Spot::At(_), false) => format!("{}: {}", self.path, self.message),
-        }
-    }
-
-    fn render(&self, renderer: &Renderer) -> String {
-        let title = self.title();
-        let mut group = Level::ERROR
-            .primary_title(title)
-            .elements(std::iter::empty::<
-                annotate_snippets::Snippet<'_, annotate_snippets::Annotation<'_>>,
-            >());
-        if let Spot::At(point) = &self.spot {
-            for snippet in snippets(point) {
-                group = group.element(snippet);
-            }
-            if let Some(because) = &point.place.source.because {
-                let (line, column) = because.position();
-                let name = normalize_untrusted_str(&because.source.name);
-                let text = format!("read because of `extends` at {name}:{line}:{column}");
-                group = group.element(Level::NOTE.message(text));
-            }
-        }
-        if let Some(help) = &self.help {
-            group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
-        }
-        renderer.render(&[group])
-    }
-
     fn located(&self) -> Located {
         let (file, line, column) = match &self.spot {
             Spot::File(file) => (file.clone(), None, None),
@@ -146,43 +115,6 @@ impl Diagnostic {
             help: self.help.clone(),
         }
     }
-}
-
-type Marked<'a> = Snippet<'a, annotate_snippets::Annotation<'a>>;
-
-/// The lines of a point: one piece of source, or two when the context stands elsewhere.
-fn snippets(point: &Point) -> Vec<Marked<'_>> {
-    let primary = (&point.place, AnnotationKind::Primary, None);
-    let context = point
-        .context
-        .as_ref()
-        .map(|(place, label)| (place, AnnotationKind::Context, Some(*label)));
-    match context {
-        None => vec![snippet(&[primary])],
-        Some(context) if context.0.source.order == point.place.source.order => {
-            vec![snippet(&[primary, context])]
-        }
-        Some(context) => vec![snippet(&[primary]), snippet(&[context])],
-    }
-}
-
-/// The lines of one source that the marks stand on.
-fn snippet<'a>(marks: &[(&'a Place, AnnotationKind, Option<&'static str>)]) -> Marked<'a> {
-    let source = &marks[0].0.source;
-    let text = source.text.as_str();
-    let starts = marks.iter().map(|mark| mark.0.range.start).min();
-    let ends = marks.iter().map(|mark| mark.0.range.end).max();
-    let start = text[..starts.unwrap_or(0)].rfind('\n').map_or(0, |i| i + 1);
-    let end = ends.unwrap_or(0);
-    let end = text[end..].find('\n').map_or(text.len(), |i| end + i);
-    let line = text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
-    Snippet::source(text[start..end].trim_end_matches('\r'))
-        .path(source.name.as_str())
-        .line_start(line)
-        .annotations(marks.iter().map(|(place, kind, label)| {
-            kind.span(place.range.start - start..place.range.end - start)
-                .label(*label)
-        }))
 }
 
 impl Problems {
@@ -213,7 +145,7 @@ impl Problems {
             .found
             .iter()
             .take(SHOWN)
-            .map(|diagnostic| diagnostic.render(&renderer))
+            .map(|diagnostic| render(diagnostic, &renderer))
             .collect();
         if self.all > SHOWN {
             texts.push(format!("and {} more problems", self.all - SHOWN));

@@ -7,14 +7,16 @@ pub(super) fn closest<'a>(
 ) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let wanted = plain(word);
-    let allowed = match word.chars().count() {
+    let length = word.chars().count();
+    if length > 100 {
         // A long text is no slip of a word, and comparing it takes time.
-        100.. => return None,
-        n => (n / 3).clamp(1, 4),
-    };
+        return None;
+    }
+    let allowed = (length / 3).clamp(1, 4);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len() <= 200)
+        .take(1000)
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| {
             let distance = strsim::damerau_levenshtein(&wanted, &plain(candidate));
             (distance, candidate)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::problem::{Diagnostic, MANY};
+use super::problem::{Diagnostic, SHOWN};
 use super::reference::{Piece, pieces, placeholder};
 use super::source::Place;
 use super::suggest;
@@ -121,6 +121,7 @@ impl Substitution<'_> {
         let mut result = String::new();
         let mut secrets = Vec::new();
         let mut sound = true;
+        let before = self.found.len();
         for (piece, range) in pieces {
             match piece {
                 Piece::Text(part) => result.push_str(part),
@@ -149,7 +150,7 @@ impl Substitution<'_> {
                     sound = false;
                 }
             }
-            if result.len() > LONGEST {
+            if result.len() > LONGEST || self.found.len() > before + SHOWN {
                 break;
             }
         }
@@ -207,7 +208,7 @@ impl Substitution<'_> {
     }
 
     fn help(&self, name: &str) -> Option<String> {
-        if self.found.len() > MANY {
+        if self.found.len() > SHOWN {
             return None;
         }
         if self.inventory {

@@ -7,7 +7,7 @@ use serde_json::Value as Schema;
 
 use super::expected::{self, Type};
 use super::placeholder::placeholder;
-use super::problem::{Diagnostic, MANY};
+use super::problem::{Diagnostic, SHOWN};
 use super::suggest;
 use super::tree::{Entry, Item, Point, Scalar, Value, Way};
 use super::vars::join;
@@ -263,7 +263,7 @@ impl Walk<'_> {
     fn unknown<'s>(&mut self, schema: &'s Schema, entry: &Entry, at: &At<'_>) -> Option<&'s str> {
         let key = suggest::shown(&entry.key);
         let known: Vec<&str> = expected::keys(schema).collect();
-        let few = self.found.len() <= MANY;
+        let few = self.found.len() <= SHOWN;
         let close = suggest::closest(&entry.key, known.iter().copied()).filter(|_| few);
         let help = close
             .map(|close| format!("did you mean `{close}`?"))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay::host::{AgentError, FakeHost, Fault, Host, HostError, call};
+use assay::host::{AgentError, Bounds, FakeHost, Fault, Hearing, Host, HostError, ask, call};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,17 +14,13 @@ fn fake() -> FakeHost {
     FakeHost::new("fake", "/srv/bench/assay")
 }
 
-async fn ask(host: &FakeHost, name: &str) -> Result<Value, AgentError> {
+async fn question(host: &FakeHost, name: &str) -> Result<Value, AgentError> {
     let stop = CancellationToken::new();
-    call(
-        host,
-        name,
-        &json!({"n": 1}),
-        MINUTE,
-        &stop,
-        &mut |_: Value| {},
-    )
-    .await
+    let bounds = Bounds {
+        limit: MINUTE,
+        stop: &stop,
+    };
+    ask(host, name, &json!({"n": 1}), bounds).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,11 +33,11 @@ async fn an_agent_answers_as_scripted_and_each_call_is_noted_in_order() {
     });
     let lease = host.lease("me").await.unwrap();
     assert_eq!(
-        ask(&host, "load").await.unwrap(),
+        question(&host, "load").await.unwrap(),
         json!({"saw": {"n": 1}, "round": 1})
     );
     assert_eq!(
-        ask(&host, "load").await.unwrap(),
+        question(&host, "load").await.unwrap(),
         json!({"saw": {"n": 1}, "round": 2})
     );
     drop(lease);
@@ -51,7 +47,7 @@ async fn an_agent_answers_as_scripted_and_each_call_is_noted_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_without_a_script_fails_and_says_so() {
-    let error = ask(&fake(), "load").await.unwrap_err();
+    let error = question(&fake(), "load").await.unwrap_err();
     assert_eq!(error.to_string(), "the fake host has no script for `load`");
 }
 
@@ -62,15 +58,18 @@ async fn the_nth_call_goes_wrong_as_ordered_and_the_others_go_well() {
     host.fail("load", 2, Fault::Fails(vec!["disk".into(), "full".into()]));
     host.fail("load", 3, Fault::Dies(Some(9)));
     host.fail("load", 4, Fault::Unreachable);
-    assert!(ask(&host, "load").await.is_ok());
+    assert!(question(&host, "load").await.is_ok());
     let said = |e: Result<Value, AgentError>| e.unwrap_err().to_string();
-    assert_eq!(said(ask(&host, "load").await), "disk: full");
+    assert_eq!(said(question(&host, "load").await), "disk: full");
     assert_eq!(
-        said(ask(&host, "load").await),
+        said(question(&host, "load").await),
         "`assay agent load` on `fake` ended with status 9 without an outcome"
     );
-    assert_eq!(said(ask(&host, "load").await), "cannot connect on `fake`");
-    assert!(ask(&host, "load").await.is_ok());
+    assert_eq!(
+        said(question(&host, "load").await),
+        "cannot connect on `fake`"
+    );
+    assert!(question(&host, "load").await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +77,7 @@ async fn a_hanging_agent_ends_at_its_limit() {
     let host = fake();
     host.fail("load", 1, Fault::Hangs);
     let start = Instant::now();
-    let error = ask(&host, "load").await.unwrap_err();
+    let error = question(&host, "load").await.unwrap_err();
     assert!(matches!(error, AgentError::Host(HostError::Limit { .. })));
     assert_eq!(start.elapsed(), MINUTE);
 }
@@ -89,7 +88,15 @@ async fn a_hanging_agent_ends_when_stopped() {
     host.fail("load", 1, Fault::Hangs);
     let stop = CancellationToken::new();
     let mut quiet = |_: Value| {};
-    let work = call::<_, _, Value>(&host, "load", &Value::Null, MINUTE, &stop, &mut quiet);
+    let bounds = Bounds {
+        limit: MINUTE,
+        stop: &stop,
+    };
+    let hearing = Hearing {
+        progress: &mut quiet,
+        log: &mut |_| {},
+    };
+    let work = call::<_, _, Value>(&host, "load", &Value::Null, bounds, hearing);
     let (outcome, ()) = tokio::join!(work, async { stop.cancel() });
     let error = outcome.unwrap_err();
     assert_eq!(
@@ -111,7 +118,15 @@ async fn progress_is_spread_over_the_time_that_an_agent_takes() {
     let start = Instant::now();
     let mut seen = Vec::new();
     let mut note = |n: u64| seen.push((n, start.elapsed().as_secs()));
-    let work = call::<_, _, Value>(&host, "load", &Value::Null, MINUTE, &stop, &mut note);
+    let bounds = Bounds {
+        limit: MINUTE,
+        stop: &stop,
+    };
+    let hearing = Hearing {
+        progress: &mut note,
+        log: &mut |_| {},
+    };
+    let work = call::<_, _, Value>(&host, "load", &Value::Null, bounds, hearing);
     work.await.unwrap();
     assert_eq!(seen, [(1, 10), (2, 20)]);
     assert_eq!(start.elapsed(), Duration::from_secs(30));
@@ -126,7 +141,7 @@ async fn the_files_that_an_agent_writes_can_be_fetched() {
         files.put("/srv/bench/other", "no");
         Ok(Value::Null)
     });
-    ask(&host, "load").await.unwrap();
+    question(&host, "load").await.unwrap();
     let folder = tempfile::TempDir::new().unwrap();
     let local = folder.path().join("out");
     host.fetch("/srv/bench/out".as_ref(), &local).await.unwrap();

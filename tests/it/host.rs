@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use assay::host::{AgentError, Command, Host, HostError, LocalHost, Output, Program, Watch, call};
+use assay::host::{
+    AgentError, Bounds, Command, Hearing, Host, HostError, LocalHost, Output, Program, Watch, call,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +35,7 @@ async fn run(command: &Command) -> (Result<Output, HostError>, Vec<String>) {
     let watch = Watch {
         stop: CancellationToken::new(),
         line: &mut line,
+        log: &mut |_| {},
     };
     let output = local(&folder).run(command, watch).await;
     (output, lines)
@@ -156,6 +159,7 @@ async fn a_program_that_is_stopped_may_clean_up_first() {
     let watch = Watch {
         stop: stop.clone(),
         line: &mut line,
+        log: &mut |_| {},
     };
     let error = local(&folder).run(&command, watch).await.unwrap_err();
     assert_eq!(error.to_string(), "`/bin/sh` on `here` was stopped");
@@ -172,6 +176,7 @@ async fn nothing_starts_when_the_stop_came_before() {
     let watch = Watch {
         stop,
         line: &mut |_| {},
+        log: &mut |_| {},
     };
     let output = local(&folder).run(&command, watch).await;
     assert!(matches!(output, Err(HostError::Stopped { .. })));
@@ -189,6 +194,7 @@ async fn a_command_that_nobody_awaits_any_more_is_killed_with_its_children() {
     let watch = Watch {
         stop: CancellationToken::new(),
         line: &mut line,
+        log: &mut |_| {},
     };
     let run = host.run(&command, watch);
     let child = tokio::select! {
@@ -263,7 +269,15 @@ async fn ask(host: &dyn Host) -> (Result<Value, AgentError>, Vec<Value>) {
     let stop = CancellationToken::new();
     let mut seen = Vec::new();
     let mut progress = |value: Value| seen.push(value);
-    let answer = call(host, "work", &json!({"n": 1}), MINUTE, &stop, &mut progress).await;
+    let bounds = Bounds {
+        limit: MINUTE,
+        stop: &stop,
+    };
+    let hearing = Hearing {
+        progress: &mut progress,
+        log: &mut |_| {},
+    };
+    let answer = call(host, "work", &json!({"n": 1}), bounds, hearing).await;
     (answer, seen)
 }
 

@@ -547,11 +547,13 @@ async fn the_second_request_kills_the_round_stops_the_database_and_leaves_the_ro
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_after_any_event_loses_and_repeats_no_finished_round() {
-    let whole = Bench::new();
+    let mut spec = experiment();
+    spec["rounds"]["repetitions"] = 1.into();
+    let whole = Bench::with(&spec);
     whole.go().await.unwrap();
     let events = whole.events().len();
     for kept in 0..events {
-        let bench = Bench::new();
+        let bench = Bench::with(&spec);
         bench.go().await.unwrap();
         let text = std::fs::read_to_string(bench.layout.events()).unwrap();
         let mut lines: Vec<&str> = text.lines().take(kept).collect();
@@ -561,7 +563,7 @@ async fn a_crash_after_any_event_loses_and_repeats_no_finished_round() {
         let before = bench.endings();
         bench.remove_what_no_event_announced();
         assert!(
-            matches!(bench.go().await.unwrap(), Outcome::Finished { ok: 8, .. }),
+            matches!(bench.go().await.unwrap(), Outcome::Finished { ok: 4, .. }),
             "after event {kept}"
         );
         bench.assert_every_round_ended_exactly_once();
@@ -709,4 +711,34 @@ async fn estimate_and_real_time_are_kept_side_by_side() {
     };
     assert!((estimated_s - assay::plan::estimate(&bench.plan).total_s()).abs() < 1e-9);
     assert!(actual_s > 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_driver_said_is_kept_whether_its_round_succeeded_or_not() {
+    let bench = Bench::new();
+    bench
+        .host
+        .logs("load", "busy: database is locked -31415926\n");
+    bench.host.fail("load", 3, Fault::Hangs);
+    bench.go().await.unwrap();
+    for round in &bench.plan.rounds {
+        let log = bench.layout.round(&round.id, 1).join("driver.log");
+        assert_eq!(
+            std::fs::read_to_string(log).unwrap(),
+            "busy: database is locked ${env:SECRET}\n"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_cannot_be_written_ends_the_run_with_its_database_stopped() {
+    let bench = Bench::new();
+    // A file where the deployment's folder should be: the record of its start cannot be written.
+    std::fs::write(bench.layout.deployment("a", 1), "").unwrap();
+    let error = bench.go().await.unwrap_err();
+    assert!(matches!(error, RunError::Archive(_)), "{error}");
+    assert_eq!(
+        names(&bench.host),
+        ["lease", "deploy", "sqlite-start", "sqlite-stop", "release"]
+    );
 }

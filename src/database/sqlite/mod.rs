@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 
 use self::tunables::{TUNABLES, tunable};
-use super::{Database, Effective, Step};
-use crate::host::{AgentError, Host, Pending, ask};
+use super::{Database, Effective};
+use crate::host::{AgentError, Bounds, Host, Pending, ask};
 use crate::plan::{Deployment, Target};
 use crate::spec::{Experiment, Name, Problem, Scalar};
 
@@ -64,17 +64,17 @@ impl Database for Sqlite {
     fn start<'a>(
         &'a self,
         host: &'a dyn Host,
-        step: Step<'a>,
+        bounds: Bounds<'a>,
     ) -> Pending<'a, Result<Effective, AgentError>> {
-        Box::pin(ask(host, "sqlite-start", &self.file, step.limit, step.stop))
+        Box::pin(ask(host, "sqlite-start", &self.file, bounds))
     }
 
     fn stop<'a>(
         &'a self,
         host: &'a dyn Host,
-        step: Step<'a>,
+        bounds: Bounds<'a>,
     ) -> Pending<'a, Result<(), AgentError>> {
-        Box::pin(ask(host, "sqlite-stop", &self.file, step.limit, step.stop))
+        Box::pin(ask(host, "sqlite-stop", &self.file, bounds))
     }
 
     fn target(&self) -> Target {

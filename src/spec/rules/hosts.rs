@@ -1,20 +1,17 @@
 //! Rules about hosts: those of the inventory, and those that the experiment names.
 
+use std::collections::HashMap;
+
 use super::super::suggest;
-use super::super::{Experiment, Inventory, Name, System};
-use super::{Findings, repeated};
+use super::super::{Connection, Experiment, Inventory, Name, System};
+use super::{Findings, clashes, repeated};
 
 /// Hosts and groups of the inventory.
 pub(super) fn inventory(_: &Experiment, inventory: &Inventory, findings: &mut Findings) {
     let hosts: Vec<&Name> = inventory.hosts.keys().collect();
-    for (i, host) in hosts.iter().enumerate() {
-        let clash = hosts[..i]
-            .iter()
-            .find(|other| other.as_str().eq_ignore_ascii_case(host.as_str()));
-        if let Some(other) = clash {
-            let message = format!("`{other}` and `{host}` differ only in case");
-            findings.key(format!("hosts.{host}"), message, None);
-        }
+    for (i, first) in clashes(hosts.iter().map(|host| host.as_str())) {
+        let message = format!("`{}` and `{}` differ only in case", hosts[first], hosts[i]);
+        findings.key(format!("hosts.{}", hosts[i]), message, None);
     }
     directories(inventory, findings);
     for (group, members) in &inventory.groups {
@@ -46,12 +43,12 @@ pub(super) fn inventory(_: &Experiment, inventory: &Inventory, findings: &mut Fi
 
 /// Two names of this machine must not mean one folder.
 fn directories(inventory: &Inventory, findings: &mut Findings) {
-    let hosts: Vec<_> = inventory.hosts.iter().collect();
-    for (i, (name, host)) in hosts.iter().enumerate() {
-        let same = hosts[..i].iter().find(|(_, other)| {
-            other.connection == host.connection && other.directory == host.directory
-        });
-        if let Some((other, _)) = same {
+    let mut seen: HashMap<Option<&str>, &Name> = HashMap::new();
+    for (name, host) in &inventory.hosts {
+        match host.connection {
+            Connection::Local => {}
+        }
+        if let Some(other) = seen.insert(host.directory.as_deref(), name) {
             let message = format!("`{other}` is this machine too, with the same directory");
             let help = "give each its own `directory`, or leave one away".to_owned();
             findings.key(format!("hosts.{name}"), message, help);
@@ -118,7 +115,7 @@ fn references<'a>(
         .collect();
     let mut sound = true;
     for (i, name) in names.iter().enumerate() {
-        if !known.contains(&name.as_str()) {
+        if !inventory.hosts.contains_key(name) && !inventory.groups.contains_key(name) {
             let help = suggest::help(name.as_str(), &known, "the inventory has");
             let message = format!("unknown host or group `{name}`");
             findings.value(format!("{path}[{i}]"), message, help);
@@ -126,7 +123,7 @@ fn references<'a>(
         }
     }
     let hosts: Vec<&Name> = expand(names, inventory).into_iter().flatten().collect();
-    if let Some(again) = repeated(&hosts).filter(|_| sound) {
+    if let Some(again) = repeated(hosts.iter()).filter(|_| sound) {
         let host = hosts[again];
         let message = format!("the host `{host}` is there more than once");
         findings.value(path.to_owned(), message, None);

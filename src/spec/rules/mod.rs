@@ -6,6 +6,8 @@ mod sweep;
 mod variants;
 mod workloads;
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::{Experiment, Inventory, Problem};
 
 /// What the rules found.
@@ -131,9 +133,23 @@ fn within(path: &str, above: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || above.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// The first pair of equal items: the index of the later one.
-fn repeated<T: PartialEq>(items: &[T]) -> Option<usize> {
-    (1..items.len()).find(|i| items[..*i].contains(&items[*i]))
+/// The index of the first item that is there before.
+fn repeated<T: Ord>(items: impl IntoIterator<Item = T>) -> Option<usize> {
+    let mut seen = BTreeSet::new();
+    items.into_iter().position(|item| !seen.insert(item))
+}
+
+/// Names that are another one but for case, each with the index of that one. Some file systems take them for one name.
+fn clashes<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(usize, usize)> {
+    let mut seen = HashMap::new();
+    let mut clashes = Vec::new();
+    for (i, name) in names.into_iter().enumerate() {
+        let first = *seen.entry(name.to_ascii_lowercase()).or_insert(i);
+        if first != i {
+            clashes.push((i, first));
+        }
+    }
+    clashes
 }
 
 #[cfg(test)]

@@ -13,15 +13,25 @@ const ROUNDS: usize = 100_000;
 const LONGEST: Duration = Duration::from_secs(LONGEST_DAYS * 24 * 3600);
 const LONGEST_DAYS: u64 = 365;
 
-/// Each value of an axis once.
+/// The lowest and the highest rate, operations/s: an operation in a quarter of an hour, one in a nanosecond.
+const RATES: std::ops::RangeInclusive<f64> = 0.001..=1e9;
+
+/// Each value of an axis once, and rates that a clock can keep.
 pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
     let sweep = &experiment.sweep;
     let message = || "the value stands in the list already".to_owned();
     if let Some(again) = repeated(&sweep.threads) {
         findings.value(format!("sweep.threads[{again}]"), message(), None);
     }
-    if let Some(again) = sweep.rate.as_deref().and_then(repeated) {
+    if let Some(again) = repeated(sweep.rate.iter().flatten().map(|rate| rate.0.to_bits())) {
         findings.value(format!("sweep.rate[{again}]"), message(), None);
+    }
+    for (i, rate) in sweep.rate.iter().flatten().enumerate() {
+        if !RATES.contains(&rate.0) {
+            let (low, high) = (RATES.start(), RATES.end());
+            let message = format!("expected a rate from {low} to {high} operations/s");
+            findings.value(format!("sweep.rate[{i}]"), message, None);
+        }
     }
 }
 

@@ -1,21 +1,16 @@
 //! Rules about variants and what is compared.
 
 use super::super::suggest;
-use super::super::{Config, Experiment, Inventory, Metric, Name, System};
-use super::{Findings, repeated};
+use super::super::{Config, Experiment, Inventory, Name, System};
+use super::{Findings, clashes, repeated};
 
 /// Names of variants are names of folders, which some file systems compare without case.
 pub(super) fn names(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
     let names: Vec<&Name> = experiment.variants.keys().collect();
-    for (i, name) in names.iter().enumerate() {
-        let clash = names[..i]
-            .iter()
-            .find(|other| other.as_str().eq_ignore_ascii_case(name.as_str()));
-        if let Some(other) = clash {
-            let message = format!("`{other}` and `{name}` differ only in case");
-            let help = "variants are folders too; give them names that differ".to_owned();
-            findings.key(format!("variants.{name}"), message, help);
-        }
+    for (i, first) in clashes(names.iter().map(|name| name.as_str())) {
+        let message = format!("`{}` and `{}` differ only in case", names[first], names[i]);
+        let help = "variants are folders too; give them names that differ".to_owned();
+        findings.key(format!("variants.{}", names[i]), message, help);
     }
 }
 
@@ -52,8 +47,7 @@ pub(super) fn baseline(experiment: &Experiment, _: &Inventory, findings: &mut Fi
 
 /// Each metric is shown once.
 pub(super) fn metrics(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let metrics: &Vec<Metric> = &experiment.compare.metrics;
-    if let Some(again) = repeated(metrics) {
+    if let Some(again) = repeated(&experiment.compare.metrics) {
         let path = format!("compare.metrics[{again}]");
         findings.value(
             path,

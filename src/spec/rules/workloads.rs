@@ -1,7 +1,7 @@
 //! Rules about datasets and workloads: what belongs to which family.
 
 use super::super::{Dataset, Distribution, Experiment, Inventory, Kind, Schema, Workload};
-use super::Findings;
+use super::{Findings, clashes};
 
 /// Each schema once, with its own keys only.
 pub(super) fn datasets(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
@@ -72,22 +72,22 @@ pub(super) fn loaded(experiment: &Experiment, _: &Inventory, findings: &mut Find
 /// Names that differ, and keys that have an effect.
 pub(super) fn workloads(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
     let workloads = &experiment.workloads;
+    for (i, first) in clashes(workloads.iter().map(Workload::label)) {
+        let workload = &workloads[i];
+        let message = format!(
+            "`{}` is also the name of workloads[{first}]",
+            workload.label()
+        );
+        let key = if workload.name.is_some() {
+            "name"
+        } else {
+            "workload"
+        };
+        let help = "give each its own `name`".to_owned();
+        findings.value(format!("workloads[{i}].{key}"), message, help);
+    }
     for (i, workload) in workloads.iter().enumerate() {
         let path = format!("workloads[{i}]");
-        let label = workload.label();
-        if let Some(first) = workloads[..i]
-            .iter()
-            .position(|other| other.label().eq_ignore_ascii_case(label))
-        {
-            let message = format!("`{label}` is also the name of workloads[{first}]");
-            let key = if workload.name.is_some() {
-                "name"
-            } else {
-                "workload"
-            };
-            let help = "give each its own `name`".to_owned();
-            findings.value(format!("{path}.{key}"), message, help);
-        }
         keys_with_effect(&path, workload, findings);
         distribution(&path, workload, findings);
     }

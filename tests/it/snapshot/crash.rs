@@ -155,6 +155,26 @@ fn a_removal_that_dies_leaves_the_data_whole_or_gone() {
 }
 
 #[test]
+fn a_removal_that_dies_can_be_finished_in_whatever_order_a_folder_lists_its_names() {
+    // On disk the order is that of hashes, in memory the marker would always be last.
+    let folder = tempfile::TempDir::new().unwrap();
+    let count = std::cell::Cell::new(0);
+    let prepare = || {
+        count.set(count.get() + 1);
+        let bench = Bench::within(&folder.path().join(count.get().to_string()));
+        for name in 'a'..='l' {
+            bench.write(&name.to_string(), "");
+        }
+        bench
+    };
+    let work = |bench: &Bench, watch: Listener<'_>| remove(bench.data(), &marker(), watch);
+    dying_at_every_step(prepare, work, |bench| {
+        remove(bench.data(), &marker(), &mut quiet).unwrap();
+        assert_eq!(bench.names(), [""; 0]);
+    });
+}
+
+#[test]
 fn a_removal_of_a_snapshot_that_dies_leaves_it_whole_or_gone() {
     let work = |bench: &Bench, watch: Listener<'_>| remove(bench.snapshot(), &marker(), watch);
     dying_at_every_step(with_old_and_new, work, |bench| {

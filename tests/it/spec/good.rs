@@ -335,6 +335,55 @@ fn further_checks_are_shown_at_their_places_with_all_other_problems() {
     assert_eq!(places, expected);
 }
 
+fn dotted(_: &assay::spec::Experiment, _: &assay::spec::Inventory) -> Vec<Problem> {
+    [
+        "variants.v5.4.3.config.sqlite.cache.size",
+        "variants.v5.version",
+        "hosts.local",
+        "nowhere.at.all",
+    ]
+    .map(|path| Problem {
+        path: path.to_owned(),
+        message: "wrong".to_owned(),
+        help: None,
+    })
+    .into()
+}
+
+#[test]
+fn paths_lead_through_names_with_dots() {
+    let text = SMALL.replace(
+        "variants: {a: {}, b: {}}",
+        "variants:\n  v5: {version: 1}\n  v5.4.3:\n    config: {sqlite: {cache: 1, cache.size: 2}}",
+    );
+    let folder = Folder::with(&[
+        ("x.yaml", &format!("{text}inventory: i.yaml\n")),
+        ("i.yaml", "hosts:\n  local: {connection: local}\n"),
+    ]);
+    let checks: [Check; 1] = [dotted];
+    let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
+    let places: Vec<_> = problems
+        .list()
+        .into_iter()
+        .map(|p| {
+            format!(
+                "{} {}:{}:{}",
+                p.path,
+                p.file,
+                p.line.unwrap(),
+                p.column.unwrap()
+            )
+        })
+        .collect();
+    let expected = [
+        "nowhere.at.all x.yaml:1:1",
+        "variants.v5.version x.yaml:4:17",
+        "variants.v5.4.3.config.sqlite.cache.size x.yaml:6:45",
+        "hosts.local i.yaml:2:10",
+    ];
+    assert_eq!(places, expected);
+}
+
 #[test]
 fn further_checks_wait_until_what_they_read_is_sound() {
     let text = SMALL.replace(

@@ -182,7 +182,7 @@ fn alias_bombs_are_refused_where_they_grow() {
     assert_eq!(problems.len(), 1);
     assert_eq!(
         first_line(&problems),
-        "error: with this alias, the value stands for more than 20000 values"
+        "error: with its aliases, the value stands for more than 20000 values"
     );
     assert_eq!(problems.list()[0].line, Some(6));
 }
@@ -249,6 +249,11 @@ fn thousands_of_mistakes_are_counted_and_the_first_are_shown() {
         "{}",
         &text[text.len() - 100..]
     );
+    let undefined = "${b}".repeat(200_000);
+    refuse(format!("description: \"{undefined}\"\n{SMALL}").as_bytes());
+    let anchors: String = (0..9_000).map(|i| format!("- &name{i} x\n")).collect();
+    let aliases: String = (0..9_000).map(|i| format!("- *nam{i}\n")).collect();
+    refuse(format!("{anchors}{aliases}").as_bytes());
     refuse(format!("a: [{}]", "x, ".repeat(300_000)).as_bytes());
     refuse(format!("{SMALL}description: {}: x\n", "x".repeat(900_000)).as_bytes());
     refuse(format!("{}: 1\n", "é".repeat(400_000)).as_bytes());

@@ -30,6 +30,7 @@ fn archived_texts_read_back_as_the_same_spec() {
             overrides: &[
                 "sweep.rate=[0.5, 1e3]".to_owned(),
                 "seed=18446744073709551615".to_owned(),
+                "rounds.limits.load=364d 1h 1ms 5ns".to_owned(),
             ],
             environment: &environment,
             working_directory: Path::new(ROOT),

@@ -87,3 +87,62 @@ fn the_quickstart_has_48_rounds_and_fits_into_two_minutes() {
     // Half of the time is left for restoring, starting, stopping and loading.
     assert!(load * 48.0 < 65.0);
 }
+
+/// The names of all properties in a schema.
+fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+    if let Some(properties) = schema["properties"].as_object() {
+        found.extend(properties.keys().cloned());
+    }
+    let below = schema
+        .as_object()
+        .into_iter()
+        .flat_map(|object| object.values());
+    let items = schema.as_array().into_iter().flatten();
+    below.chain(items).for_each(|below| keys(below, found));
+}
+
+#[test]
+fn the_large_example_uses_every_key_but_two() {
+    let path = Path::new(ROOT).join("experiments/sqlite-tuning.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let uncommented: String = text
+        .lines()
+        .filter_map(|line| line.split('#').next())
+        .fold(String::new(), |all, line| all + line + "\n");
+    let mut all = Vec::new();
+    keys(&experiment_schema(), &mut all);
+    let unused: Vec<String> = all
+        .into_iter()
+        .filter(|key| !uncommented.contains(&format!("{key}:")))
+        .collect();
+    assert_eq!(unused, ["extends", "version"]);
+}
+
+#[test]
+fn what_the_starting_experiment_suggests_in_comments_is_valid() {
+    let path = Path::new(ROOT).join("templates/init/experiment.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut suggestions = 0;
+    let mut uncommented = String::new();
+    for line in text.lines() {
+        let key = line.trim_start().strip_prefix('#').map(str::trim_start);
+        let key = key.and_then(|key| key.split_once(':')).map(|(key, _)| key);
+        let is_key = |key: &str| key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        if key.is_some_and(is_key) {
+            suggestions += 1;
+            uncommented += &line.replacen("# ", "", 1);
+        } else {
+            uncommented += line;
+        }
+        uncommented.push('\n');
+    }
+    assert_eq!(suggestions, 18);
+    let inventory = "hosts: {local: {connection: local}}\n";
+    let files = [
+        ("x.yaml", uncommented.as_str()),
+        ("inventory.yaml", inventory),
+    ];
+    let problems = super::support::Folder::with(&files).load("x.yaml");
+    let spec = problems.unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(spec.experiment.seed, Some(1));
+}
