@@ -1,5 +1,5 @@
 //! The native driver's engine: loads datasets and runs workloads, YCSB A to F and sysbench's OLTP set, in threads of its
-//! own. It carries out a [`Job`] and leaves the files of a [`LoadResult`](crate::measurement::LoadResult).
+//! own. It carries out a [`Job`] and leaves the files of a [`LoadResult`].
 
 mod backend;
 mod distribution;
