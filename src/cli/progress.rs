@@ -22,7 +22,7 @@ impl Console {
     pub(super) fn new(quiet: bool) -> Self {
         let bar = (!quiet && text::is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}");
+            let style = ProgressStyle::with_template("{bar:16} round {msg}");
             bar.set_style(style.expect("the template is valid"));
             bar
         });
@@ -126,7 +126,7 @@ impl<'a> Watcher<'a> {
                     .say(&format!("deployment {deployment} failed: {reason}"));
             }
             Event::RoundStarted { round, .. } => {
-                self.what = format!("round {round}");
+                self.what = self.name_of(round);
                 self.started = Some(entry.at);
             }
             Event::StepStarted { name, .. } => self.phase.clone_from(name),
@@ -145,6 +145,14 @@ impl<'a> Watcher<'a> {
             | Event::StepFinished { .. }
             | Event::RunStopped { .. }
             | Event::RunFinished { .. } => {}
+        }
+    }
+
+    /// The round as the bar shows it: its cell, its variant, its repetition.
+    fn name_of(&self, id: &str) -> String {
+        match self.plan.rounds.iter().find(|r| r.id == id) {
+            Some(r) => format!("{}  {} #{}", r.cell.id, r.deployment, r.repetition),
+            None => id.to_owned(),
         }
     }
 
@@ -235,12 +243,12 @@ impl<'a> Watcher<'a> {
 
     fn draw(&self) {
         if let Some(bar) = &self.console.bar {
-            bar.set_position(self.done() as u64);
+            let (done, all) = (self.done(), self.plan.rounds.len());
+            bar.set_position(done as u64);
+            let (at, left) = ((done + 1).min(all), text::time(self.left_s()));
             bar.set_message(format!(
-                "{}  {}  {} left",
-                self.what,
-                self.phase,
-                text::time(self.left_s())
+                "{at}/{all}  {}  {}  {left} left",
+                self.what, self.phase
             ));
         }
     }

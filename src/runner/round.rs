@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::site::{Site, attention, driver};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
 use crate::driver::Invocation;
-use crate::host::{AgentError, Bounds, Hearing, ask, call};
+use crate::host::{AgentError, Bounds, Hearing, HostError, ask, call};
 use crate::measurement::LoadResult;
 use crate::plan::{Action, Deployment, Measure, Progress, Round, Step};
 use crate::spec::{Driver, OnFailure, Restore};
@@ -334,7 +334,14 @@ async fn collect(
     bounds: Bounds<'_>,
     so_far: &mut Attempt,
 ) -> Result<(), StepError> {
-    site.client.fetch(&site.output, folder).await?;
+    let fetched = timeout(bounds.limit, site.client.fetch(&site.output, folder)).await;
+    fetched.unwrap_or_else(|_| {
+        Err(HostError::Limit {
+            host: site.client.name().to_owned(),
+            what: format!("copy `{}`", site.output.display()),
+            limit: bounds.limit,
+        })
+    })?;
     let load = so_far
         .load
         .insert(driver(tool).parse(&read_files(folder)?)?);

@@ -429,7 +429,8 @@ function course(panels, courses, title, note, values, show) {
   box.append(plot, reading);
   panels.append(box);
   const first = Math.min(...courses.map(c => c.t)), last = Math.max(...courses.map(c => c.t + (c.n.length - 1) * data.step));
-  const xs = [];
+  // A point stands in the middle of what it covers.
+  const half = data.step / 2, xs = [];
   for (let t = first; t <= last; t += data.step) xs.push(t);
   const columns = courses.map(c => {
     const column = new Array(xs.length).fill(null), offset = (c.t - first) / data.step;
@@ -443,7 +444,7 @@ function course(panels, courses, title, note, values, show) {
   return new uPlot({
     width: Math.max(240, panels.clientWidth), height: 220, legend: { show: false }, padding: [8, 10, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { size: 5 } },
-    scales: { x: { time: false }, y: { range: () => axis.range } },
+    scales: { x: { time: false, range: (u, low, high) => low === first && high === last ? [low - half, high + half] : [low, high] }, y: { range: () => axis.range } },
     axes: [
       { label: "seconds of the window", labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: () => colour("soft"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false }, size: 30,
         incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] },
@@ -453,7 +454,7 @@ function course(panels, courses, title, note, values, show) {
     series: [{}, ...courses.map(c => ({ stroke: () => ink(c.at[2]), width: 1.5, dash: dash(c.at[2]), spanGaps: false, points: { show: xs.length < 40, size: 5, fill: () => colour("page") } }))],
     hooks: {
       drawClear: [u => {
-        const left = u.valToPos(u.scales.x.min, "x", true), zero = Math.min(u.valToPos(0, "x", true), u.bbox.left + u.bbox.width);
+        const left = u.valToPos(u.scales.x.min, "x", true), zero = Math.min(u.valToPos(-half, "x", true), u.bbox.left + u.bbox.width);
         if (zero <= left) return;
         u.ctx.fillStyle = colour("panel");
         u.ctx.fillRect(left, u.bbox.top, zero - left, u.bbox.height);
