@@ -6,11 +6,10 @@ use super::files::Files;
 use super::problem::{Diagnostic, Problem, Problems};
 use super::reference;
 use super::resolved::{self, INVENTORY_FILE};
-use super::rules::{self, Finding};
 use super::source::clean;
 use super::tree::{Item, Value, Way, locate};
 use super::walk::{Walked, walk};
-use super::{Experiment, Inventory, Secrets, overrides, schema, typed, vars};
+use super::{Experiment, Inventory, Secrets, overrides, rules, schema, typed, vars};
 
 /// What to load, and from where.
 #[derive(Clone, Copy)]
@@ -175,14 +174,10 @@ impl Loader<'_, '_> {
         }
         let mut findings = rules::run(typed, hosts, &bad).0;
         if rules::can_check(&bad) {
-            let problems = checks.iter().flat_map(|check| check(typed, hosts));
-            findings.extend(problems.map(|problem| Finding {
-                problem,
-                key: false,
-            }));
+            findings.extend(checks.iter().flat_map(|check| check(typed, hosts)));
         }
         let trees = (&experiment.tree, inventory.tree());
-        let found = findings.into_iter().map(|finding| diagnose(finding, trees));
+        let found = findings.into_iter().map(|problem| diagnose(problem, trees));
         self.files.found.extend(found);
         self.look_alikes(experiment);
     }
@@ -234,22 +229,17 @@ impl Inventories {
     }
 }
 
-/// A finding at its place in the experiment or the inventory.
-fn diagnose(finding: Finding, (experiment, inventory): (&Item, Option<&Item>)) -> Diagnostic {
-    let Problem {
-        path,
-        message,
-        help,
-    } = finding.problem;
+/// A problem at its place in the experiment or the inventory.
+fn diagnose(problem: Problem, (experiment, inventory): (&Item, Option<&Item>)) -> Diagnostic {
+    let path = as_written(experiment, problem.path);
     let of_inventory = path.starts_with("hosts") || path.starts_with("groups");
     let tree = inventory.filter(|_| of_inventory).unwrap_or(experiment);
-    let path = as_written(experiment, path);
     let found = locate(tree, &path);
     let point = match found.key {
-        Some(key) if finding.key => key,
+        Some(key) if problem.key => key,
         _ => found.value,
     };
-    Diagnostic::point(point, path, message).help(help)
+    Diagnostic::point(point, path, problem.message).help(problem.help)
 }
 
 /// A lone dataset is written without a list.

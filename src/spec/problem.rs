@@ -18,6 +18,8 @@ pub struct Problem {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+    /// Whether it is the key that is to blame, not what stands after it.
+    pub key: bool,
 }
 
 /// All problems of a spec, in the order of the files and their lines. Never empty.

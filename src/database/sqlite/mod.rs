@@ -103,6 +103,7 @@ pub(super) fn check(experiment: &Experiment) -> Vec<Problem> {
                     path,
                     message: format!("unknown component `{component}`"),
                     help: Some(help),
+                    key: true,
                 });
             }
         }
@@ -136,6 +137,7 @@ fn check_tunable(prefix: &str, name: &str, value: &str) -> Option<Problem> {
             path,
             message: format!("unknown tunable `{name}` of sqlite"),
             help: Some(help),
+            key: true,
         });
     };
     // A secret's value is not known here; the database itself will refuse a wrong one.
@@ -147,5 +149,6 @@ fn check_tunable(prefix: &str, name: &str, value: &str) -> Option<Problem> {
         path,
         message,
         help: None,
+        key: false,
     })
 }

@@ -12,13 +12,7 @@ use super::{Experiment, Inventory, Problem};
 
 /// What the rules found.
 #[derive(Default)]
-pub(super) struct Findings(pub(super) Vec<Finding>);
-
-/// A problem, and whether it is its key that is to blame.
-pub(super) struct Finding {
-    pub(super) problem: Problem,
-    pub(super) key: bool,
-}
+pub(super) struct Findings(pub(super) Vec<Problem>);
 
 impl Findings {
     /// A problem with a value.
@@ -32,12 +26,12 @@ impl Findings {
     }
 
     fn push(&mut self, path: String, message: String, help: Option<String>, key: bool) {
-        let problem = Problem {
+        self.0.push(Problem {
             path,
             message,
             help,
-        };
-        self.0.push(Finding { problem, key });
+            key,
+        });
     }
 }
 
@@ -66,10 +60,6 @@ const RULES: &[Rule] = &[
     Rule {
         reads: &["variants"],
         check: variants::names,
-    },
-    Rule {
-        reads: &["cluster.system", "cluster.config", "variants"],
-        check: variants::components,
     },
     Rule {
         reads: &["variants", "compare.baseline"],

@@ -1,7 +1,7 @@
 //! Rules about variants and what is compared.
 
 use super::super::suggest;
-use super::super::{Config, Experiment, Inventory, Name, System};
+use super::super::{Experiment, Inventory, Name};
 use super::{Findings, clashes, repeated};
 
 /// Names of variants are names of folders, which some file systems compare without case.
@@ -11,24 +11,6 @@ pub(super) fn names(experiment: &Experiment, _: &Inventory, findings: &mut Findi
         let message = format!("`{}` and `{}` differ only in case", names[first], names[i]);
         let help = "variants are folders too; give them names that differ".to_owned();
         findings.key(format!("variants.{}", names[i]), message, help);
-    }
-}
-
-/// The components that are configured must be those of the system.
-pub(super) fn components(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let known: &[&str] = match experiment.cluster.system {
-        System::Sqlite => &["sqlite"],
-    };
-    let mut check = |path: String, config: &Config| {
-        for component in config.keys().filter(|c| !known.contains(&c.as_str())) {
-            let message = format!("unknown component `{component}`");
-            let help = suggest::help(component.as_str(), known, "the components are");
-            findings.key(format!("{path}.{component}"), message, help);
-        }
-    };
-    check("cluster.config".to_owned(), &experiment.cluster.config);
-    for (name, variant) in &experiment.variants {
-        check(format!("variants.{name}.config"), &variant.config);
     }
 }
 

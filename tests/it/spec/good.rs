@@ -301,12 +301,14 @@ fn no_wal(experiment: &assay::spec::Experiment, _: &assay::spec::Inventory) -> V
             path: format!("variants.{name}.config.sqlite.mode"),
             message: "wal is not known".to_owned(),
             help: Some("try delete".to_owned()),
+            key: true,
         })
         .collect();
     problems.push(Problem {
         path: "variants.b.config.sqlite.absent".to_owned(),
         message: "a tunable is wanted".to_owned(),
         help: None,
+        key: false,
     });
     problems
 }
@@ -328,7 +330,7 @@ fn further_checks_are_shown_at_their_places_with_all_other_problems() {
         .map(|p| (p.path, p.line.unwrap(), p.column.unwrap()))
         .collect();
     let expected = [
-        ("variants.a.config.sqlite.mode".to_owned(), 3, 40),
+        ("variants.a.config.sqlite.mode".to_owned(), 3, 34),
         ("variants.b.config.sqlite.absent".to_owned(), 3, 51),
         ("rounds.duration".to_owned(), 8, 20),
     ];
@@ -346,6 +348,7 @@ fn dotted(_: &assay::spec::Experiment, _: &assay::spec::Inventory) -> Vec<Proble
         path: path.to_owned(),
         message: "wrong".to_owned(),
         help: None,
+        key: false,
     })
     .into()
 }
