@@ -41,25 +41,20 @@ impl Copying<'_, '_> {
     /// Returns what was written.
     pub(super) fn run(&mut self, survey: &Survey) -> Result<Vec<Entry>, SnapshotError> {
         let mut entries = Vec::with_capacity(survey.items.len());
-        // The first name in the copy of a file that has several.
+        // The first name in the copy of a file or link that has several.
         let mut names = HashMap::new();
         for item in &survey.items {
-            let kind = if item.meta.is_dir() {
-                self.folder(item)?
-            } else if item.meta.is_symlink() {
-                self.link(item)?
-            } else if item.meta.nlink() > 1 {
-                let id = (item.meta.dev(), item.meta.ino());
-                match names.get(&id) {
-                    Some(first) => self.other_name(item, &entries, *first)?,
-                    None => {
-                        names.insert(id, entries.len());
-                        self.file(item)?
-                    }
-                }
-            } else {
-                self.file(item)?
+            let id = (item.meta.dev(), item.meta.ino());
+            let has_other_names = !item.meta.is_dir() && item.meta.nlink() > 1;
+            let kind = match names.get(&id) {
+                Some(first) if has_other_names => self.other_name(item, &entries, *first)?,
+                _ if item.meta.is_dir() => self.folder(item)?,
+                _ if item.meta.is_symlink() => self.link(item)?,
+                _ => self.file(item)?,
             };
+            if has_other_names {
+                names.entry(id).or_insert(entries.len());
+            }
             entries.push(Entry::new(&item.path, &item.meta, kind));
         }
         self.finish_folders(survey)?;

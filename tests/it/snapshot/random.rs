@@ -77,6 +77,17 @@ fn act(root: &Path, deed: &Deed) -> std::io::Result<()> {
     }
 }
 
+#[test]
+fn a_symbolic_link_with_two_names_stays_one() {
+    let bench = Bench::new();
+    symlink("nowhere", bench.data().join("a")).unwrap();
+    fs::hard_link(bench.data().join("a"), bench.data().join("b")).unwrap();
+    let known = account(bench.data());
+    take(&bench.order, COPY, &mut quiet).unwrap();
+    restore(&bench.order, COPY, &mut quiet).unwrap();
+    assert_eq!(account(bench.data()), known);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
