@@ -95,7 +95,9 @@ impl Copying<'_, '_> {
         let to = item.below(self.to);
         let first = &entries[first];
         fs::hard_link(self.to.join(&first.path.0), &to).tried("make", &to)?;
-        self.telling.done(1, 0);
+        if item.meta.is_file() {
+            self.telling.done(1, 0);
+        }
         Ok(first.kind.clone())
     }
 
