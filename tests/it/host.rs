@@ -1,5 +1,6 @@
 //! This machine as a host, with real programs.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -395,26 +396,35 @@ fn kill_group(leader: u32) {
 }
 
 #[test]
-#[ignore = "is the program that the next test runs"]
-fn a_program_that_only_ends_as_an_orphan() {
-    assay::host::exit_when_orphaned();
-    loop {
-        std::thread::park();
-    }
-}
-
-#[tokio::test]
-async fn a_program_ends_when_its_caller_dies_and_not_before() {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture"])
-        .arg("host::a_program_that_only_ends_as_an_orphan")
+fn an_agent_ends_when_its_caller_dies_and_not_before() {
+    let output = tempfile::tempdir().unwrap();
+    let request = json!({
+        "target": "null",
+        "work": {"run": {
+            "workload": {"driver": "native", "workload": "ycsb_c"},
+            "dataset": {"driver": "native", "schema": "ycsb"},
+            "threads": 1,
+            "rate": 1.0,
+            "warmup": "0s",
+            "duration": "10m",
+            "output": output.path(),
+        }},
+        "seed": 1,
+    });
+    let mut agent = std::process::Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["agent", "load"])
         .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut caller = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut caller, b"noise\n").unwrap();
-    assert_eq!(child.try_wait().unwrap(), None);
+    let mut caller = agent.stdin.take().unwrap();
+    writeln!(caller, "{request}").unwrap();
+    // Its first words: it is at work.
+    let mut words = BufReader::new(agent.stdout.take().unwrap());
+    let mut line = String::new();
+    words.read_line(&mut line).unwrap();
+    assert!(line.contains("progress"), "{line}");
+    assert_eq!(agent.try_wait().unwrap(), None);
     drop(caller);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(agent.wait().unwrap().code(), Some(130));
 }
