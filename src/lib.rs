@@ -7,17 +7,14 @@
 //!
 //! | row | modules |
 //! |--:|---|
-//! | 6 | cli |
+//! | 5 | cli |
 //! | 4 | runner, report |
 //! | 3 | artifacts, database, snapshot, driver, load |
 //! | 2 | plan, statistics, host |
 //! | 1 | spec |
 //! | 0 | units, measurement |
 
-#![cfg_attr(
-    test,
-    allow(clippy::unwrap_used, reason = "a failed unwrap fails its test")
-)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failed unwrap fails its test"))]
 
 pub mod artifacts;
 pub mod cli;

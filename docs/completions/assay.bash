@@ -307,7 +307,7 @@ _assay() {
             return 0
             ;;
         assay__subcmd__resume)
-            opts="-v -q -h --accept-changed-spec --artifacts --json --verbose --quiet --color --help"
+            opts="-v -q -h --accept-changed-spec --accept-changed-host --artifacts --json --verbose --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

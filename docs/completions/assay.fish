@@ -90,6 +90,7 @@ complete -c assay -n "__fish_assay_using_subcommand resume" -l color -d 'When to
 always\t'Always'
 never\t'Never'"
 complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-spec -d 'Go on although the experiment\'s file has changed since, and record the difference'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-host -d 'Go on although the host or the program is another one, and record the difference'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l json -d 'Print the result as JSON'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s q -l quiet -d 'Say only results and errors'
@@ -118,7 +119,7 @@ complete -c assay -n "__fish_assay_using_subcommand show" -l json -d 'Print the 
 complete -c assay -n "__fish_assay_using_subcommand show" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand show" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c assay -n "__fish_assay_using_subcommand report" -s f -l format -d 'Formats, separated by commas' -r -f -a "html\t'One self-contained page'
+complete -c assay -n "__fish_assay_using_subcommand report" -s f -l format -d 'Formats, separated by commas (default: markdown, with `--json` json)' -r -f -a "html\t'One self-contained page'
 markdown\t'Markdown'
 csv\t'One row a round and metric'
 json\t'All rows and summaries'"

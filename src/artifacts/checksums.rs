@@ -40,7 +40,7 @@ pub fn write_sums(layout: &Layout) -> Result<(), ArchiveError> {
     remove_torn(layout.folder())?;
     let mut text = String::new();
     for (path, sum) in sums_of(layout.folder())? {
-        text.push_str(&format!("{sum}  {}\n", path.display()));
+        text.push_str(&sum_line(&sum, &path));
     }
     write_new(&layout.sums(), text.as_bytes())
 }
@@ -51,6 +51,9 @@ pub fn write_sums(layout: &Layout) -> Result<(), ArchiveError> {
 /// The run has no checksums, or a file cannot be read.
 pub fn verify(layout: &Layout) -> Result<Verification, ArchiveError> {
     let path = layout.sums();
+    if !layout.manifest().is_file() && !path.exists() {
+        return Err(ArchiveError::NoRun(layout.folder().to_owned()));
+    }
     if !path.exists() {
         return Err(ArchiveError::Unfinished(layout.folder().to_owned()));
     }
@@ -58,13 +61,11 @@ pub fn verify(layout: &Layout) -> Result<Verification, ArchiveError> {
     let mut found = sums_of(layout.folder())?;
     let mut verification = Verification::default();
     for (number, line) in text.lines().enumerate() {
-        let Some((wanted, name)) = line.split_once("  ") else {
-            return Err(ArchiveError::Damaged {
-                path,
-                why: format!("line {} is no checksum: `{line}`", number + 1),
-            });
+        let Some((wanted, name)) = read_line(line) else {
+            let why = format!("line {} is no checksum: `{line}`", number + 1);
+            return Err(ArchiveError::Damaged { path, why });
         };
-        match found.remove(Path::new(name)) {
+        match found.remove(Path::new(&name)) {
             Some(sum) if sum == wanted => verification.good += 1,
             Some(_) => verification.changed.push(name.into()),
             None => verification.missing.push(name.into()),
@@ -72,6 +73,43 @@ pub fn verify(layout: &Layout) -> Result<Verification, ArchiveError> {
     }
     verification.unknown = found.into_keys().collect();
     Ok(verification)
+}
+
+/// A line as `sha256sum` writes it: names with a line feed or a backslash are escaped, and a backslash in front says so.
+fn sum_line(sum: &str, path: &Path) -> String {
+    let name = path.to_string_lossy();
+    if name.contains(['\n', '\\', '\r']) {
+        let escaped = name
+            .replace('\\', "\\\\")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r");
+        format!("\\{sum}  {escaped}\n")
+    } else {
+        format!("{sum}  {name}\n")
+    }
+}
+
+/// Reads what [`sum_line`] writes.
+fn read_line(line: &str) -> Option<(&str, String)> {
+    let Some(escaped) = line.strip_prefix('\\') else {
+        return line
+            .split_once("  ")
+            .map(|(sum, name)| (sum, name.to_owned()));
+    };
+    let (sum, escaped) = escaped.split_once("  ")?;
+    let mut name = String::new();
+    let mut rest = escaped.chars();
+    while let Some(c) = rest.next() {
+        name.push(match c {
+            '\\' => match rest.next()? {
+                'n' => '\n',
+                'r' => '\r',
+                other => other,
+            },
+            c => c,
+        });
+    }
+    Some((sum, name))
 }
 
 /// The sha256 of a file, in hex.
@@ -139,6 +177,28 @@ mod tests {
         assert_eq!(found.changed, [PathBuf::from("sub/a")]);
         assert_eq!(found.missing, [PathBuf::from("sub/b")]);
         assert_eq!(found.unknown, [PathBuf::from("d")]);
+    }
+
+    #[test]
+    fn names_with_line_feeds_and_backslashes_are_read_back_and_by_sha256sum() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a\nb", "c\\d", "plain"] {
+            write_new(&folder.path().join(name), name.as_bytes()).unwrap();
+        }
+        let layout = Layout::new(folder.path());
+        write_sums(&layout).unwrap();
+        assert_eq!(
+            verify(&layout).unwrap(),
+            Verification {
+                good: 3,
+                ..Verification::default()
+            }
+        );
+        let check = std::process::Command::new("sha256sum")
+            .args(["--check", "--quiet", "SHA256SUMS"])
+            .current_dir(folder.path())
+            .status();
+        assert!(check.unwrap().success());
     }
 
     #[test]

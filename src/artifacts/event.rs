@@ -1,5 +1,7 @@
 //! The events of a run: one JSON object a line, flushed to disk before what it announces counts as done.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// An event and when it happened.
@@ -35,7 +37,12 @@ pub enum Event {
         to: String,
         /// The number of its files: `experiment.2.yaml`, `plan.2.json`, ...
         revision: u32,
-        /// Lines of the resolved experiment that differ, `-` before and `+` after.
+        /// What differs: `rounds.duration: 1s -> 2s`.
+        difference: Vec<String>,
+    },
+    /// A changed host or program was accepted on resume.
+    HostChanged {
+        /// What differs: `local: kernel: 6.1 -> 6.2`.
         difference: Vec<String>,
     },
     /// A step of a deployment's preparation began.
@@ -73,6 +80,8 @@ pub enum Event {
         bytes: u64,
         /// The sha256 of its snapshot's manifest.
         snapshot: String,
+        /// Its tunables as read back after its start, by component: every round must find the same.
+        effective: Tunables,
     },
     /// A deployment cannot be prepared; its rounds are skipped.
     DeploymentFailed {
@@ -139,10 +148,13 @@ pub enum Event {
         actual_s: f64,
         /// The estimate of bytes on disk, all deployments with snapshots.
         estimated_bytes: u64,
-        /// Bytes really used.
+        /// Bytes on the hosts when the run ended, and the one copy that a restore makes beside them.
         actual_bytes: u64,
     },
 }
+
+/// Tunables and their values, by component.
+pub type Tunables = BTreeMap<String, BTreeMap<String, String>>;
 
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -60,6 +60,17 @@ impl Layout {
         self.revised("plan", "json", revision)
     }
 
+    /// The first revision after `revision` of which there are no files.
+    #[must_use]
+    pub fn next_revision(&self, revision: u32) -> u32 {
+        let is_free = |n: &u32| {
+            ![self.experiment(*n), self.inventory(*n), self.plan(*n)]
+                .iter()
+                .any(|p| p.exists())
+        };
+        (revision + 1..).find(is_free).expect("revisions are few")
+    }
+
     /// What is kept of one preparation of a deployment: `deployments/<id>`, from the second on `deployments/<id>+<n>`.
     #[must_use]
     pub fn deployment(&self, id: &str, preparation: u32) -> PathBuf {

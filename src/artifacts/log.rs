@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::reader::read_file;
 use super::{ArchiveError, Entry, Event};
 
 /// An event log open for writing. It is locked, so that one process at a time writes.
@@ -20,6 +21,12 @@ impl EventLog {
     /// The log is written by another process, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let io = |source| ArchiveError::io("open", path, source);
+        if path.exists() && !path.is_file() {
+            return Err(ArchiveError::Damaged {
+                path: path.to_owned(),
+                why: "it is no regular file".to_owned(),
+            });
+        }
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -76,7 +83,7 @@ impl EventLog {
 /// # Errors
 /// The log cannot be read, or a whole line is no event.
 pub fn read_events(path: &Path) -> Result<Vec<Entry>, ArchiveError> {
-    let bytes = std::fs::read(path).map_err(|e| ArchiveError::io("read", path, e))?;
+    let bytes = read_file(path)?;
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     bytes[..whole]
         .split(|b| *b == b'\n')

@@ -40,4 +40,7 @@ pub struct Manifest {
     pub programs: BTreeMap<String, String>,
     /// Versions of every program used, by name.
     pub versions: BTreeMap<String, String>,
+    /// Four hex digits for each secret by its name, so that another value is noticed on resume.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, String>,
 }

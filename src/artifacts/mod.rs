@@ -13,11 +13,11 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 pub use checksums::{Verification, sha256_of, verify, write_sums};
-pub use event::{Entry, Event, Status};
+pub use event::{Entry, Event, Status, Tunables};
 pub use layout::Layout;
 pub use log::{EventLog, is_written, read_events};
 pub use manifest::{FORMAT, Manifest};
-pub use reader::{Run, list_runs, read_files, read_result};
+pub use reader::{Run, created, list_runs, read_files, read_result};
 pub use result::{Measured, Numbers, RoundResult};
 pub use state::{Current, End, Ready, RoundState, State};
 pub use writer::{SpecTexts, create_run, plan_text, write_new, write_revision};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::{
-    ArchiveError, Entry, FORMAT, Layout, Manifest, RoundResult, State, is_written, read_events,
+    ArchiveError, Entry, FORMAT, Layout, Manifest, RoundResult, State, Status, is_written,
+    read_events,
 };
 use crate::measurement::LoadResult;
 use crate::plan::{Plan, Round};
@@ -52,7 +53,7 @@ impl Run {
         let live = is_written(&layout.events());
         let events = read_events(&layout.events())?;
         let state = State::replay(&events);
-        let plan: Plan = read_json(&layout.plan(state.revision))?;
+        let plan = read_plan(&layout, &manifest, &state)?;
         let results = read_results(&layout, &plan, &state)?;
         Ok(Self {
             layout,
@@ -92,6 +93,21 @@ impl Run {
     }
 }
 
+/// The plan in force; one that is not this run's would make its results look like others.
+fn read_plan(layout: &Layout, manifest: &Manifest, state: &State) -> Result<Plan, ArchiveError> {
+    let path = layout.plan(state.revision);
+    let plan: Plan = read_json(&path)?;
+    let wanted = state.spec.as_ref().unwrap_or(&manifest.spec);
+    if plan.experiment == manifest.experiment && plan.spec == *wanted {
+        return Ok(plan);
+    }
+    let why = format!(
+        "it is the plan of another run: spec {} of `{}`",
+        plan.spec, plan.experiment
+    );
+    Err(ArchiveError::Damaged { path, why })
+}
+
 /// The files right in a folder, by name.
 ///
 /// # Errors
@@ -108,6 +124,19 @@ pub fn read_files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, ArchiveErr
         }
     }
     Ok(files)
+}
+
+/// When the run in `folder` was made.
+///
+/// # Errors
+/// It has no readable manifest.
+pub fn created(folder: &Path) -> Result<jiff::Timestamp, ArchiveError> {
+    #[derive(serde::Deserialize)]
+    struct Created {
+        created: jiff::Timestamp,
+    }
+    let found: Created = read_json(&Layout::new(folder).manifest())?;
+    Ok(found.created)
 }
 
 #[derive(serde::Deserialize)]
@@ -134,14 +163,10 @@ fn read_results(
 ) -> Result<BTreeMap<String, RoundResult>, ArchiveError> {
     let mut results = BTreeMap::new();
     for round in &plan.rounds {
-        let Some((attempt, ..)) = state.rounds.get(&round.id).and_then(|r| r.outcome.as_ref())
-        else {
-            continue;
-        };
-        let path = layout.round(&round.id, *attempt).join("result.json");
-        // A skipped round has no files.
-        if path.is_file() {
-            results.insert(round.id.clone(), read_json(&path)?);
+        let outcome = state.rounds.get(&round.id).and_then(|r| r.outcome.as_ref());
+        // A skipped round has no result.
+        if let Some((attempt, Status::Ok | Status::Failed, _)) = outcome {
+            results.insert(round.id.clone(), read_result(layout, &round.id, *attempt)?);
         }
     }
     Ok(results)
@@ -177,8 +202,20 @@ fn folders(of: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
     Ok(found)
 }
 
+/// The bytes of a regular file: a fifo in its place would never end.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, ArchiveError> {
+    let io = |e| ArchiveError::io("read", path, e);
+    if !fs::metadata(path).map_err(io)?.is_file() {
+        return Err(ArchiveError::Damaged {
+            path: path.to_owned(),
+            why: "it is no regular file".to_owned(),
+        });
+    }
+    fs::read(path).map_err(io)
+}
+
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
-    let bytes = fs::read(path).map_err(|e| ArchiveError::io("read", path, e))?;
+    let bytes = read_file(path)?;
     serde_json::from_slice(&bytes).map_err(|source| ArchiveError::Json {
         path: path.to_owned(),
         line: source.line(),

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Event, Status};
+use super::{Entry, Event, Status, Tunables};
 
 /// What a run has come to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// The revision of the spec in force, from 1.
     pub revision: u32,
+    /// The hash of the spec in force, if it was changed.
+    pub spec: Option<String>,
     /// Deployments that are ready for rounds.
     pub ready: BTreeMap<String, Ready>,
     /// Deployments that could not be prepared, and why; forgotten when the run is taken up again.
@@ -21,8 +23,10 @@ pub struct State {
     pub spent_s: f64,
     /// How the run ended; `None` while it goes on, or after a crash.
     pub end: Option<End>,
-    /// The estimate of the whole run that its first start made, s.
+    /// The estimate of the whole run, s: made at its first start, and anew when a changed spec was accepted.
     pub estimated_s: f64,
+    /// Whether the estimate is that of a plan that is no longer in force.
+    replanned: bool,
     /// The process that carries, or carried, it out.
     pub pid: Option<u32>,
     /// How often each deployment's preparation began.
@@ -42,6 +46,8 @@ pub struct Ready {
     pub bytes: u64,
     /// The sha256 of its snapshot's manifest.
     pub snapshot: String,
+    /// Its tunables as read back after its start.
+    pub effective: Tunables,
 }
 
 /// What is known of a round.
@@ -89,10 +95,13 @@ impl State {
 
     /// Takes the next event in.
     pub fn take(&mut self, entry: &Entry) {
-        // The time between a stop and a resume is not spent.
-        if let (Some(before), false) = (self.last, matches!(entry.event, Event::RunStarted { .. }))
-        {
-            self.spent_s += entry.at.duration_since(before).as_secs_f64();
+        // The time between a stop and a resume is not spent; a clock that was set back takes nothing away.
+        let between = matches!(
+            entry.event,
+            Event::RunStarted { .. } | Event::SpecChanged { .. } | Event::HostChanged { .. }
+        );
+        if let (Some(before), false) = (self.last, between) {
+            self.spent_s += entry.at.duration_since(before).as_secs_f64().max(0.0);
         }
         self.last = Some(entry.at);
         self.apply(entry);
@@ -112,7 +121,12 @@ impl State {
                 resumed,
                 ..
             } => self.start(*pid, *estimated_s, *resumed),
-            Event::SpecChanged { revision, .. } => self.revision = *revision,
+            Event::SpecChanged { revision, to, .. } => {
+                self.revision = *revision;
+                self.spec = Some(to.clone());
+                self.replanned = true;
+            }
+            Event::HostChanged { .. } => {}
             Event::PrepareStarted {
                 deployment,
                 step,
@@ -129,12 +143,14 @@ impl State {
                 snapshot_method,
                 bytes,
                 snapshot,
+                effective,
             } => {
                 let ready = Ready {
                     fingerprint: fingerprint.clone(),
                     snapshot_method: snapshot_method.clone(),
                     bytes: *bytes,
                     snapshot: snapshot.clone(),
+                    effective: effective.clone(),
                 };
                 self.ready.insert(deployment.clone(), ready);
             }
@@ -177,8 +193,9 @@ impl State {
             .values_mut()
             .filter(|r| matches!(r.outcome, Some((_, Status::Skipped, _))))
             .for_each(|r| r.outcome = None);
-        if !resumed {
-            self.estimated_s = estimated_s;
+        if !resumed || self.replanned {
+            self.estimated_s = self.spent_s + estimated_s;
+            self.replanned = false;
         }
     }
 
@@ -240,6 +257,49 @@ mod tests {
             at(1007, finished("a", 1, Status::Ok, false)),
         ];
         assert!((State::replay(&log).spent_s - 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_changed_spec_brings_its_estimate_and_no_idle_time() {
+        let changed = Event::SpecChanged {
+            from: "a".into(),
+            to: "b".into(),
+            revision: 2,
+            difference: Vec::new(),
+        };
+        let resumed = Event::RunStarted {
+            pid: 1,
+            version: "0".into(),
+            estimated_s: 30.0,
+            resumed: true,
+        };
+        let log = [
+            at(0, started(false)),
+            at(
+                5,
+                Event::RunStopped {
+                    reason: "interrupted".into(),
+                },
+            ),
+            at(1000, changed),
+            at(1001, resumed),
+            at(1003, finished("a", 1, Status::Ok, false)),
+        ];
+        let state = State::replay(&log);
+        assert!((state.spent_s - 7.0).abs() < 1e-9);
+        assert!((state.estimated_s - 35.0).abs() < 1e-9);
+        assert_eq!(state.revision, 2);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_takes_no_time_away() {
+        let log = [
+            at(100, started(false)),
+            at(105, finished("a", 1, Status::Ok, false)),
+            at(50, finished("b", 1, Status::Ok, false)),
+            at(53, finished("c", 1, Status::Ok, false)),
+        ];
+        assert!((State::replay(&log).spent_s - 8.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Writes a run's folder. A new run appears whole or not at all, and nothing written is written again.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::layout::TORN;
-use super::{ArchiveError, EventLog, Layout, Manifest};
+use super::{ArchiveError, EventLog, Layout, Manifest, is_written};
 use crate::plan::Plan;
+
+/// What the name of a run's folder ends with until it is whole.
+const PARTIAL: &str = ".partial";
 
 /// The texts of a run's resolved spec.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,21 +41,48 @@ pub fn create_run(
             std::io::ErrorKind::AlreadyExists.into(),
         ));
     }
-    let partial = Layout::new(parent.join(format!(".{}.partial", manifest.run)));
-    fs::create_dir(partial.folder()).map_err(|e| ArchiveError::io("make", partial.folder(), e))?;
+    remove_abandoned(&parent);
+    let partial = Layout::new(parent.join(format!(".{}{PARTIAL}", manifest.run)));
+    let log = fill(&partial, manifest, texts, plan);
+    if log.is_err() {
+        // Best effort: the error is what counts.
+        let _ = fs::remove_dir_all(partial.folder());
+    }
+    let log = log?;
+    fs::rename(partial.folder(), &folder).map_err(|e| ArchiveError::io("make", &folder, e))?;
+    sync_folder(&parent)?;
+    Ok((Layout::new(folder), log))
+}
+
+/// Writes all that a run begins with, and locks its log.
+fn fill(
+    layout: &Layout,
+    manifest: &Manifest,
+    texts: &SpecTexts<'_>,
+    plan: &Plan,
+) -> Result<EventLog, ArchiveError> {
+    fs::create_dir(layout.folder()).map_err(|e| ArchiveError::io("make", layout.folder(), e))?;
+    let log = EventLog::open(&layout.events())?;
     for part in ["deployments", "rounds"] {
-        let path = partial.folder().join(part);
+        let path = layout.folder().join(part);
         fs::create_dir(&path).map_err(|e| ArchiveError::io("make", &path, e))?;
     }
     let json = serde_json::to_vec_pretty(manifest).expect("a manifest is plain data");
-    write_new(&partial.manifest(), &json)?;
-    write_revision(&partial, 1, texts, plan)?;
-    write_new(&partial.events(), b"")?;
-    fs::rename(partial.folder(), &folder).map_err(|e| ArchiveError::io("make", &folder, e))?;
-    sync_folder(&parent)?;
-    let layout = Layout::new(folder);
-    let log = EventLog::open(&layout.events())?;
-    Ok((layout, log))
+    write_new(&layout.manifest(), &json)?;
+    write_revision(layout, 1, texts, plan)?;
+    Ok(log)
+}
+
+/// Removes what killed processes left of runs that never appeared; one whose log is locked is being made now.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let log = Layout::new(entry.path()).events();
+        if name.starts_with('.') && name.ends_with(PARTIAL) && log.is_file() && !is_written(&log) {
+            // Best effort: what stays behind is hidden and small.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Writes one revision of the resolved spec and its plan.
@@ -78,14 +108,19 @@ pub fn plan_text(plan: &Plan) -> String {
     text
 }
 
-/// Writes a file that is not there yet, whole or not at all, and flushes it to disk; its folder is made when needed.
+/// Writes a file that is not there yet, whole or not at all, and flushes it to disk; its folder is made when needed,
+/// but not the folder's parent.
 ///
 /// # Errors
 /// The file is there already, or the disk refuses.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     let io = |e| ArchiveError::io("write", path, e);
     let folder = path.parent().expect("a file of a run lies in a folder");
-    fs::create_dir_all(folder).map_err(io)?;
+    // Only one folder is made: a run's own folder that is gone must not come back in parts.
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(io(e)),
+        _ => {}
+    }
     let mut file = tempfile::Builder::new()
         .prefix(TORN)
         .tempfile_in(folder)
@@ -103,4 +138,35 @@ fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
     File::open(folder)
         .and_then(|f| f.sync_all())
         .map_err(|e| ArchiveError::io("flush", folder, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_never_written_over_and_its_run_never_comes_back_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rounds/a");
+        write_new(&path, b"1").unwrap();
+        assert!(write_new(&path, b"2").is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"1");
+        fs::remove_dir_all(folder.path()).unwrap();
+        assert!(write_new(&path, b"3").is_err());
+        assert!(!folder.path().exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_another_makes_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let [dead, live] =
+            [".a.partial", ".b.partial"].map(|name| Layout::new(parent.path().join(name)));
+        for layout in [&dead, &live] {
+            fs::create_dir(layout.folder()).unwrap();
+            drop(EventLog::open(&layout.events()).unwrap());
+        }
+        let _log = EventLog::open(&live.events()).unwrap();
+        remove_abandoned(parent.path());
+        assert!(!dead.folder().exists() && live.folder().exists());
+    }
 }

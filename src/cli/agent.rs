@@ -2,6 +2,7 @@
 //! It ends when its caller does: its standard input then reaches its end.
 
 use std::io::{BufRead as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -47,6 +48,7 @@ pub(super) fn agent(args: &Agent) -> Code {
 fn work(name: &str, request: Value) -> Outcome {
     match name {
         "facts" => facts(&read::<Folder>(request)?),
+        "disk-usage" => disk_usage(&read::<Folder>(request)?),
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "load-discard" => outcome(load::discard(&read::<Output>(request)?.output)),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
@@ -71,6 +73,18 @@ fn facts(folder: &Folder) -> Outcome {
             snapshot::directory::probe(&folder.directory).is_ok_and(|found| found.reflink);
     }
     Ok(serde_json::to_value(facts).expect("facts are plain data"))
+}
+
+/// Bytes that a folder takes on its disk; blocks that files share count for each.
+fn disk_usage(folder: &Folder) -> Outcome {
+    let mut bytes = 0;
+    for entry in walkdir::WalkDir::new(&folder.directory) {
+        let found = entry
+            .and_then(|e| e.metadata())
+            .map_err(|e| vec!["cannot look at every file".into(), e.to_string()])?;
+        bytes += found.blocks() * 512;
+    }
+    Ok(bytes.into())
 }
 
 fn read<T: DeserializeOwned>(request: Value) -> Result<T, Vec<String>> {

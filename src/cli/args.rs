@@ -127,6 +127,9 @@ pub(super) struct Resume {
     /// Go on although the experiment's file has changed since, and record the difference
     #[arg(long)]
     pub(super) accept_changed_spec: bool,
+    /// Go on although the host or the program is another one, and record the difference
+    #[arg(long)]
+    pub(super) accept_changed_host: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -139,8 +142,8 @@ pub(super) struct OneRun {
 pub(super) struct Report {
     /// The run: its folder, its id, or the beginning of it (default: the newest)
     pub(super) run: Option<String>,
-    /// Formats, separated by commas
-    #[arg(short, long, value_delimiter = ',', default_value = "markdown")]
+    /// Formats, separated by commas (default: markdown, with `--json` json)
+    #[arg(short, long, value_delimiter = ',')]
     pub(super) format: Vec<Format>,
     /// Folder to write the files to; without it one format is printed
     #[arg(short, long, value_name = "DIR")]

@@ -4,30 +4,30 @@ use serde_json::json;
 
 use super::args::{Experiment, Global};
 use super::error::{Code, Failure};
-use super::{inputs, text};
+use super::{inputs, output, text};
 use crate::plan::estimate;
 
 pub(super) fn check(global: &Global, args: &Experiment) -> Result<Code, Failure> {
-    let spec = inputs::load(global, &args.experiment, &args.changes)?;
+    let spec = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec);
     let estimate = estimate(&plan);
     if global.json {
-        text::print_json(&json!({
+        output::json(&json!({
             "problems": [],
             "experiment": plan.experiment,
             "spec": plan.spec,
             "deployments": plan.deployments.len(),
             "rounds": plan.rounds.len(),
             "estimate": estimate,
-        }));
+        }))?;
     } else if !global.quiet {
-        println!(
+        output::line(format_args!(
             "{} is fine: {} variants, {} rounds, about {}",
             args.experiment.display(),
             plan.deployments.len(),
             plan.rounds.len(),
-            text::time(estimate.total_s()),
-        );
+            text::time(estimate.total_s().ceil()),
+        ))?;
     }
     Ok(Code::Fine)
 }

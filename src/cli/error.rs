@@ -3,11 +3,14 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use super::text;
+use serde_json::{Value, json};
+
+use super::{output, text};
 use crate::artifacts::ArchiveError;
 use crate::host::{AgentError, HostError};
 use crate::report::ReportError;
 use crate::runner::RunError;
+use crate::spec::{Located, Problems};
 
 /// The exit codes, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(super) struct Failure {
     shown: Option<String>,
     messages: Vec<String>,
     hint: Option<String>,
+    /// The problems of a spec, for machines.
+    problems: Vec<Located>,
 }
 
 impl Failure {
@@ -50,16 +55,28 @@ impl Failure {
             shown: None,
             messages: vec![message.into()],
             hint: None,
+            problems: Vec::new(),
         }
     }
 
-    /// A failure whose text is complete.
-    pub(super) fn shown(code: Code, text: String) -> Self {
+    /// A spec that is refused.
+    pub(super) fn refused(problems: &Problems) -> Self {
+        let shown = problems.render(text::is_coloured());
+        let count = match problems.len() {
+            1 => "1 problem".to_owned(),
+            n => format!("{n} problems"),
+        };
         Self {
-            code,
-            shown: Some(text),
-            messages: Vec::new(),
+            code: Code::Usage,
+            shown: Some(format!(
+                "{}
+
+{count}; nothing was changed",
+                shown.trim_end()
+            )),
+            messages: vec![format!("the spec has {count}")],
             hint: None,
+            problems: problems.list(),
         }
     }
 
@@ -80,6 +97,7 @@ impl Failure {
             shown: None,
             messages,
             hint: None,
+            problems: Vec::new(),
         }
     }
 
@@ -89,19 +107,36 @@ impl Failure {
         self
     }
 
+    /// The failure for machines.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "error": self.messages.first(),
+            "causes": self.messages.get(1..).unwrap_or_default(),
+            "hint": self.hint,
+            "exit": self.code as i32,
+            "problems": self.problems,
+        })
+    }
+
     /// Prints it to standard error.
     pub(super) fn print(&self) {
         match &self.shown {
-            Some(text) => anstream::eprintln!("{}", text.trim_end()),
+            Some(text) => output::say(text.trim_end()),
             None => {
                 let mut messages = self.messages.iter();
                 let first = messages.next().map_or("", String::as_str);
-                anstream::eprintln!("{}error:{} {first}", text::RED, text::PLAIN);
-                messages.for_each(|m| anstream::eprintln!("  caused by: {m}"));
+                output::say(format_args!(
+                    "{}error:{} {}",
+                    text::RED,
+                    text::PLAIN,
+                    output::clean(first)
+                ));
+                messages
+                    .for_each(|m| output::say(format_args!("  caused by: {}", output::clean(m))));
             }
         }
         if let Some(hint) = &self.hint {
-            anstream::eprintln!("{}hint:{} {hint}", text::CYAN, text::PLAIN);
+            output::say(format_args!("{}hint:{} {hint}", text::CYAN, text::PLAIN));
         }
     }
 }
@@ -112,6 +147,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::NoRun(_) | ArchiveError::Unfinished(_) | ArchiveError::Busy(_) => {
                 Code::Usage
             }
+            ArchiveError::Io { ref source, .. } if is_the_users(source) => Code::Usage,
             ArchiveError::Io { .. }
             | ArchiveError::Json { .. }
             | ArchiveError::Damaged { .. }
@@ -143,11 +179,24 @@ impl From<ArchiveError> for Failure {
     }
 }
 
+/// Whether a path that the user named cannot serve, rather than something having broken.
+fn is_the_users(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    matches!(
+        error.kind(),
+        PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory
+    )
+}
+
 fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         std::io::ErrorKind::StorageFull => Some("free space there, then `assay resume`"),
         std::io::ErrorKind::PermissionDenied => {
             Some("check its owner and mode, or choose another folder with `--artifacts`")
+        }
+        std::io::ErrorKind::NotFound => Some("make its folder first, or name another"),
+        std::io::ErrorKind::NotADirectory => {
+            Some("a part of the path is a file; choose another folder with `--artifacts`")
         }
         std::io::ErrorKind::ReadOnlyFilesystem => Some("choose another folder with `--artifacts`"),
         _ => None,

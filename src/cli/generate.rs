@@ -2,21 +2,21 @@
 
 use super::args::{Completions, Man, Schema, SchemaOf, command};
 use super::error::{Code, Failure};
-use super::text;
+use super::output;
 use crate::spec;
 
 pub(super) fn schema(args: &Schema) -> Result<Code, Failure> {
-    text::print_json(&match args.of {
+    output::json(&match args.of {
         SchemaOf::Experiment => spec::experiment_schema(),
         SchemaOf::Inventory => spec::inventory_schema(),
-    });
+    })?;
     Ok(Code::Fine)
 }
 
 pub(super) fn completions(args: &Completions) -> Result<Code, Failure> {
     let mut bytes = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "assay", &mut bytes);
-    print!("{}", String::from_utf8_lossy(&bytes));
+    output::print(&String::from_utf8_lossy(&bytes))?;
     Ok(Code::Fine)
 }
 
@@ -40,6 +40,6 @@ pub(super) fn man(args: &Man) -> Result<Code, Failure> {
         .date("")
         .render(&mut bytes)
         .map_err(|e| Failure::from_error(Code::Internal, &e))?;
-    print!("{}", String::from_utf8_lossy(&bytes));
+    output::print(&String::from_utf8_lossy(&bytes))?;
     Ok(Code::Fine)
 }

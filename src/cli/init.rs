@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 
-use super::args::Init;
+use super::args::{Global, Init};
 use super::error::{Code, Failure};
+use super::output;
 
 const EXPERIMENT: &str = include_str!("../../templates/init/experiment.yaml");
 
-pub(super) fn init(args: &Init) -> Result<Code, Failure> {
+pub(super) fn init(global: &Global, args: &Init) -> Result<Code, Failure> {
     let file = args.file.display();
     let written = OpenOptions::new()
         .write(true)
@@ -17,7 +18,13 @@ pub(super) fn init(args: &Init) -> Result<Code, Failure> {
         .and_then(|mut f| f.write_all(EXPERIMENT.as_bytes()));
     match written {
         Ok(()) => {
-            println!("wrote {file}; next: assay plan {file}, then assay run {file}");
+            if global.json {
+                output::json(&serde_json::json!({ "wrote": args.file }))?;
+            } else {
+                output::line(format_args!(
+                    "wrote {file}; next: assay plan {file}, then assay run {file}"
+                ))?;
+            }
             Ok(Code::Fine)
         }
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Failure::new(

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{Changes, Global};
+use sha2::{Digest as _, Sha256};
+
+use super::args::Changes;
 use super::error::{Code, Failure};
-use super::text;
 use crate::host::{Host, LocalHost};
 use crate::plan::{self, Plan};
-use crate::spec::{Connection, Inventory, Problems, Request, Spec};
+use crate::spec::{Connection, Inventory, Request, Spec};
 use crate::{database, spec};
 
 /// Where deployments lie on a host whose inventory names no directory.
 const DIRECTORY: &str = ".assay";
 
 /// Loads and checks an experiment; every problem is shown at once.
-pub(super) fn load(global: &Global, experiment: &Path, changes: &Changes) -> Result<Spec, Failure> {
+pub(super) fn load(experiment: &Path, changes: &Changes) -> Result<Spec, Failure> {
     let working_directory = working_directory()?;
     let request = Request {
         path: experiment,
@@ -25,22 +26,7 @@ pub(super) fn load(global: &Global, experiment: &Path, changes: &Changes) -> Res
         environment: &|name| std::env::var(name).ok(),
         working_directory: &working_directory,
     };
-    spec::load(&request, &[database::check]).map_err(|problems| refused(global, &problems))
-}
-
-fn refused(global: &Global, problems: &Problems) -> Failure {
-    if global.json {
-        text::print_json(&serde_json::json!({ "problems": problems.list() }));
-    }
-    let shown = problems.render(text::is_coloured());
-    let count = match problems.len() {
-        1 => "1 problem".to_owned(),
-        n => format!("{n} problems"),
-    };
-    Failure::shown(
-        Code::Usage,
-        format!("{}\n\n{count}; nothing was changed", shown.trim_end()),
-    )
+    spec::load(&request, &[database::check]).map_err(|problems| Failure::refused(&problems))
 }
 
 /// The plan of a spec.
@@ -73,4 +59,18 @@ pub(super) fn working_directory() -> Result<PathBuf, Failure> {
         Failure::from_error(Code::Usage, &e)
             .hint("the working directory is gone; change to another")
     })
+}
+
+/// Four hex digits for each secret: enough to notice that a value changed, too few to find it out.
+/// They are salted by the run, so that two runs cannot be compared.
+pub(super) fn secret_checks(spec: &Spec, run: &str) -> BTreeMap<String, String> {
+    let check = |name: &str| {
+        let value = spec.secrets.reveal(&format!("${{env:{name}}}"));
+        let digest = Sha256::digest(format!("{run}\n{name}\n{value}"));
+        format!("{:02x}{:02x}", digest[0], digest[1])
+    };
+    spec.secrets
+        .names()
+        .map(|name| (name.to_owned(), check(name)))
+        .collect()
 }

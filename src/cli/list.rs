@@ -6,7 +6,7 @@ use serde_json::json;
 use super::args::Global;
 use super::error::{Code, Failure};
 use super::status::{Counts, Phase};
-use super::{runs, text};
+use super::{output, runs, text};
 use crate::artifacts::Run;
 
 pub(super) fn list(global: &Global) -> Result<Code, Failure> {
@@ -20,7 +20,14 @@ pub(super) fn list(global: &Global) -> Result<Code, Failure> {
             .iter()
             .map(|(folder, run)| row_json(folder, run.as_ref().ok()))
             .collect();
-        text::print_json(&rows);
+        output::json(&rows)?;
+        return Ok(Code::Fine);
+    }
+    if found.is_empty() {
+        output::say(format_args!(
+            "there are no runs in `{}`",
+            global.artifacts.display()
+        ));
         return Ok(Code::Fine);
     }
     let mut table = Table::new();
@@ -40,7 +47,7 @@ pub(super) fn list(global: &Global) -> Result<Code, Failure> {
     if let Some(column) = table.column_mut(3) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("{}", table.trim_fmt());
+    output::line(table.trim_fmt())?;
     Ok(Code::Fine)
 }
 

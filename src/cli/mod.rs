@@ -1,24 +1,22 @@
 //! The command line: one file for each command. Only this module prints, reads the environment, or decides exit codes.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "printing is what the command line is for"
-)]
 
 mod agent;
 mod args;
 mod check;
+mod difference;
 mod error;
 mod generate;
 mod init;
 mod inputs;
 mod list;
+mod output;
 mod plan;
 mod progress;
 mod report;
 mod resume;
 mod run;
 mod runs;
+mod session;
 mod show;
 mod signals;
 mod status;
@@ -51,9 +49,14 @@ pub fn main() -> ExitCode {
     };
     text::set_colour(args.global.color);
     text::set_logging(args.global.verbose, args.global.quiet);
+    let json = args.global.json;
     match dispatch(args) {
         Ok(code) => code.into(),
         Err(failure) => {
+            if json {
+                // When standard output is gone, standard error still tells.
+                let _ = output::json(&failure.to_json());
+            }
             failure.print();
             failure.code.into()
         }
@@ -63,7 +66,7 @@ pub fn main() -> ExitCode {
 fn dispatch(args: Args) -> Result<Code, Failure> {
     let global = args.global;
     match args.command {
-        Command::Init(args) => init::init(&args),
+        Command::Init(args) => init::init(&global, &args),
         Command::Check(args) => check::check(&global, &args),
         Command::Plan(args) => plan::plan(&global, &args),
         Command::Run(args) => run::run(&global, &args),

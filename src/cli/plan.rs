@@ -4,17 +4,17 @@ use serde_json::json;
 
 use super::args::{Experiment, Global};
 use super::error::{Code, Failure};
-use super::{inputs, text};
+use super::{inputs, output};
 use crate::plan::{estimate, text as plan_text};
 
 pub(super) fn plan(global: &Global, args: &Experiment) -> Result<Code, Failure> {
-    let spec = inputs::load(global, &args.experiment, &args.changes)?;
+    let spec = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec);
     let estimate = estimate(&plan);
     if global.json {
-        text::print_json(&json!({ "plan": plan, "estimate": estimate }));
+        output::json(&json!({ "plan": plan, "estimate": estimate }))?;
     } else {
-        print!("{}", plan_text(&plan, &estimate));
+        output::print(&plan_text(&plan, &estimate))?;
     }
     Ok(Code::Fine)
 }

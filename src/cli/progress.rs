@@ -1,13 +1,13 @@
 //! How far a run is: a bar on a terminal, plain lines elsewhere. Both read the run's events.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::text;
+use super::{output, text};
 use crate::artifacts::{Entry, Event, Layout, State, Status, read_result};
 use crate::measurement::Phase;
-use crate::plan::{Plan, Progress, Round, estimate_steps};
+use crate::plan::{Action, Measure, Plan, Progress, Round, estimate_steps};
 use crate::runner::Notice;
 
 /// Where lines go while a run is on: above the bar, or to standard error.
@@ -18,9 +18,9 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// A bar if standard error is a terminal.
-    pub(super) fn new(quiet: bool) -> Self {
-        let bar = (!quiet && text::is_terminal()).then(|| {
+    /// A bar if standard error is a terminal and nothing else but `plain` lines goes there.
+    pub(super) fn new(quiet: bool, plain: bool) -> Self {
+        let bar = (!quiet && !plain && text::is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:16} round {msg}");
             bar.set_style(style.expect("the template is valid"));
@@ -32,8 +32,8 @@ impl Console {
     /// Prints a line, also when quiet: it answers something that the user did.
     pub(super) fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bar) => bar.suspend(|| output::say(line)),
+            None => output::say(line),
         }
     }
 
@@ -61,7 +61,8 @@ pub(super) struct Watcher<'a> {
     phase: String,
     /// Seconds that the rounds finished in this process took, and that they were estimated at.
     took: (f64, f64),
-    started: Option<jiff::Timestamp>,
+    /// The round in progress: its number in the plan, and when it began.
+    current: Option<(usize, Instant)>,
 }
 
 impl<'a> Watcher<'a> {
@@ -86,7 +87,7 @@ impl<'a> Watcher<'a> {
             what,
             phase,
             took: (0.0, 0.0),
-            started: None,
+            current: None,
         }
     }
 
@@ -97,7 +98,7 @@ impl<'a> Watcher<'a> {
                 self.state.take(entry);
                 self.event(entry);
             }
-            Notice::Progress(progress) => self.phase = phase(progress, &self.phase),
+            Notice::Progress(progress) => self.phase = self.phase_after(progress),
         }
         self.draw();
     }
@@ -127,9 +128,16 @@ impl<'a> Watcher<'a> {
             }
             Event::RoundStarted { round, .. } => {
                 self.what = self.name_of(round);
-                self.started = Some(entry.at);
+                let place = self.plan.rounds.iter().position(|r| r.id == *round);
+                self.current = place.map(|n| (n, Instant::now()));
             }
-            Event::StepStarted { name, .. } => self.phase.clone_from(name),
+            Event::StepStarted { name, .. } => {
+                self.phase = match (name.as_str(), self.measure()) {
+                    ("measure", Some(m)) if m.warmup.0.is_zero() => "measure".to_owned(),
+                    ("measure", Some(_)) => "warm-up".to_owned(),
+                    _ => name.clone(),
+                };
+            }
             Event::RoundFinished {
                 round,
                 attempt,
@@ -137,10 +145,11 @@ impl<'a> Watcher<'a> {
                 retry,
                 reason,
             } => {
-                self.round_ended(entry, round, *attempt, *status, *retry, reason.as_deref());
+                self.round_ended(round, *attempt, *status, *retry, reason.as_deref());
             }
             Event::RunStarted { .. }
             | Event::SpecChanged { .. }
+            | Event::HostChanged { .. }
             | Event::PrepareFinished { .. }
             | Event::StepFinished { .. }
             | Event::RunStopped { .. }
@@ -158,17 +167,15 @@ impl<'a> Watcher<'a> {
 
     fn round_ended(
         &mut self,
-        entry: &Entry,
         id: &str,
         attempt: u32,
         status: Status,
         retry: bool,
         reason: Option<&str>,
     ) {
-        let round = self.plan.rounds.iter().find(|r| r.id == id);
-        if let (Some(started), Some(round)) = (self.started.take(), round) {
-            self.took.0 += entry.at.duration_since(started).as_secs_f64();
-            self.took.1 += estimate_steps(self.plan, &round.steps);
+        if let Some((n, began)) = self.current.take() {
+            self.took.0 += began.elapsed().as_secs_f64();
+            self.took.1 += estimate_steps(self.plan, &self.plan.rounds[n].steps);
         }
         let done = self.done();
         let place = format!(
@@ -191,7 +198,7 @@ impl<'a> Watcher<'a> {
                 let again = if retry { ", it is tried again" } else { "" };
                 self.console.say(&format!(
                     "{place}  failed{again}: {}",
-                    reason.unwrap_or("for no known reason")
+                    output::clean(reason.unwrap_or("for no known reason"))
                 ));
             }
             Status::Skipped => self.console.line(&format!("{place}  skipped")),
@@ -224,20 +231,62 @@ impl<'a> Watcher<'a> {
             .count()
     }
 
-    /// The estimate of what is left, corrected by how long the rounds so far took.
+    /// The estimate of what is left, corrected by how long the rounds so far took, less what the one in progress has had.
     fn left_s(&self) -> f64 {
         let left = |r: &&Round| !self.state.is_done(&r.id);
-        let estimated: f64 = self
-            .plan
-            .rounds
-            .iter()
-            .filter(left)
-            .map(|r| estimate_steps(self.plan, &r.steps))
-            .sum();
-        if self.took.1 > 0.0 {
-            estimated * self.took.0 / self.took.1
+        let estimate = |r: &Round| estimate_steps(self.plan, &r.steps);
+        let estimated: f64 = self.plan.rounds.iter().filter(left).map(estimate).sum();
+        let pace = if self.took.1 > 0.0 {
+            self.took.0 / self.took.1
         } else {
-            estimated
+            1.0
+        };
+        let had = self.current.map_or(0.0, |(n, began)| {
+            began
+                .elapsed()
+                .as_secs_f64()
+                .min(pace * estimate(&self.plan.rounds[n]))
+        });
+        (pace * estimated - had).max(0.0)
+    }
+
+    /// The measurement of the round in progress.
+    fn measure(&self) -> Option<&Measure> {
+        let (n, _) = self.current?;
+        self.plan.rounds[n]
+            .steps
+            .iter()
+            .find_map(|s| match &s.action {
+                Action::Measure(measure) => Some(measure),
+                _ => None,
+            })
+    }
+
+    /// What comes after the second or the rows that were just reported.
+    fn phase_after(&self, progress: &Progress) -> String {
+        match progress {
+            Progress::Loaded { rows, of } => {
+                format!("load {:.0} %", 100.0 * *rows as f64 / (*of).max(1) as f64)
+            }
+            Progress::Second {
+                phase: Phase::Measure,
+                second,
+                ..
+            } => format!("measure {} s", second + 1),
+            Progress::Second {
+                phase: Phase::Warmup,
+                second,
+                ..
+            } => {
+                let over = self
+                    .measure()
+                    .is_none_or(|m| (second + 1) as f64 >= m.warmup.as_secs_f64());
+                if over {
+                    "measure".to_owned()
+                } else {
+                    format!("warm-up {} s", second + 1)
+                }
+            }
         }
     }
 
@@ -245,7 +294,9 @@ impl<'a> Watcher<'a> {
         if let Some(bar) = &self.console.bar {
             let (done, all) = (self.done(), self.plan.rounds.len());
             bar.set_position(done as u64);
-            let (at, left) = ((done + 1).min(all), text::time(self.left_s()));
+            // Between rounds the one before is still what is shown.
+            let at = self.current.map_or(done, |(n, _)| n + 1).max(1);
+            let left = text::time(self.left_s());
             bar.set_message(format!(
                 "{at}/{all}  {}  {}  {left} left",
                 self.what, self.phase
@@ -256,23 +307,4 @@ impl<'a> Watcher<'a> {
 
 fn digits(plan: &Plan) -> usize {
     plan.rounds.len().to_string().len()
-}
-
-fn phase(progress: &Progress, before: &str) -> String {
-    match progress {
-        Progress::Loaded { rows, of } => {
-            let step = before.split(' ').next().unwrap_or_default();
-            format!("{step} {:.0} %", 100.0 * *rows as f64 / (*of).max(1) as f64)
-        }
-        Progress::Second {
-            phase: Phase::Warmup,
-            second,
-            ..
-        } => format!("warm-up {} s", second + 1),
-        Progress::Second {
-            phase: Phase::Measure,
-            second,
-            ..
-        } => format!("measure {} s", second + 1),
-    }
 }

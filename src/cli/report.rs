@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::args::{Format as Wanted, Global, Report};
 use super::error::{Code, Failure};
-use super::runs;
+use super::{output, runs};
 use crate::artifacts::{ArchiveError, write_new};
 use crate::report::{Format, Rows, render, rows};
 
@@ -15,17 +15,21 @@ const ALL: [Format; 4] = [Format::Html, Format::Markdown, Format::Csv, Format::J
 pub(super) fn report(global: &Global, args: &Report) -> Result<Code, Failure> {
     let run = runs::open(global, args.run.as_deref())?;
     let rows = rows(&run)?;
-    let formats: Vec<Format> = args.format.iter().map(|f| format(*f)).collect();
+    let formats: Vec<Format> = match &args.format[..] {
+        [] if global.json => vec![Format::Json],
+        [] => vec![Format::Markdown],
+        given => given.iter().map(|f| format(*f)).collect(),
+    };
     let templates = args.templates.as_deref();
     match (&args.output, &formats[..]) {
         (Some(folder), formats) => {
             for format in formats {
                 let path = folder.join(format.file_name());
                 write(&path, &render(&rows, *format, templates)?)?;
-                println!("{}", path.display());
+                output::line(path.display())?;
             }
         }
-        (None, [one]) => print!("{}", render(&rows, *one, templates)?),
+        (None, [one]) => output::print(&render(&rows, *one, templates)?)?,
         (None, _) => {
             return Err(
                 Failure::new(Code::Usage, "several formats cannot be printed at once")

@@ -1,45 +1,68 @@
-//! `assay resume`: finishes what is missing of a run.
+//! `assay resume`: finishes what is missing of a run, on the same hosts, with the same program and spec, unless the user
+//! accepts a change; then it is recorded.
+
+use std::path::Path;
 
 use super::args::{Changes, Global, Resume};
+use super::difference::difference;
 use super::error::{Code, Failure};
-use super::run::{Session, block_on, conclude};
+use super::run::programs;
+use super::session::{Session, block_on, conclude, facts, now};
 use super::status::Counts;
-use super::{inputs, runs};
+use super::{inputs, output, runs};
 use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
+use crate::host::Facts;
 use crate::plan::Plan;
-use crate::runner::Outcome;
+use crate::runner::{self, Outcome};
 use crate::spec::Spec;
 
 pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     let folder = runs::find(global, args.run.as_deref())?;
-    // The lock comes first: what is read after it cannot change any more.
-    Run::open(&folder)?;
     let layout = Layout::new(folder);
-    let mut log = EventLog::open(&layout.events())?;
-    let run = Run::open(layout.folder())?;
-    if let Some(outcome) = finished(&run) {
-        drop(log);
-        eprintln!("nothing is missing");
+    if let Some(outcome) = finished(&Run::open(layout.folder())?).filter(|_| layout.sums().exists())
+    {
+        output::say("nothing is missing");
         return conclude(global, &layout, &outcome);
     }
-    let spec = spec_of(global, &run)?;
+    let mut log = EventLog::open(&layout.events())?;
+    // What is read after the lock cannot change any more.
+    let run = Run::open(layout.folder())?;
+    if let Some(outcome) = finished(&run) {
+        return conclude(global, &layout, &outcome);
+    }
+    let archived = archived(&run)?;
+    let spec = spec_of(&run, &archived)?;
+    check_secrets(&run, &spec)?;
     let plan = inputs::plan_of(&spec);
-    if spec.hash != run.plan.spec {
-        if !args.accept_changed_spec {
-            return Err(changed(&run, &spec));
-        }
-        accept(&run, &spec, &plan, &mut log)?;
+    let changes = difference_of(&archived, &spec);
+    if spec.hash != run.plan.spec && !args.accept_changed_spec {
+        return Err(changed_spec(&run, &changes));
     }
     let hosts = inputs::hosts(&spec.inventory)?;
-    let events = read_events(&layout.events())?;
-    let session = Session {
-        global,
-        spec: &spec,
-        plan: &plan,
-        hosts: &hosts,
-        layout: &layout,
-    };
-    block_on(session.execute(log, &events))
+    block_on(async {
+        let moved = moved(&run, &facts(&hosts).await?)?;
+        if !moved.is_empty() && !args.accept_changed_host {
+            return Err(changed_host(&moved));
+        }
+        let owner = format!("run {}", layout.folder().display());
+        let leases = runner::hold(&plan, &hosts, &owner).await?;
+        if !moved.is_empty() {
+            log.append(now(), Event::HostChanged { difference: moved })?;
+        }
+        if spec.hash != run.plan.spec {
+            accept(&run, &spec, &plan, changes, &mut log)?;
+        }
+        let events = read_events(&layout.events())?;
+        let session = Session {
+            global,
+            spec: &spec,
+            plan: &plan,
+            hosts: &hosts,
+            leases,
+            layout: &layout,
+        };
+        session.execute(log, &events).await
+    })
 }
 
 /// The outcome of a run that has all its rounds.
@@ -52,72 +75,137 @@ fn finished(run: &Run) -> Option<Outcome> {
     })
 }
 
-/// The spec as its file stands now, or as it is archived when that file is gone.
-fn spec_of(global: &Global, run: &Run) -> Result<Spec, Failure> {
-    let source = std::path::Path::new(&run.manifest.source);
-    if source.exists() {
-        let inventory = run.manifest.inventory.clone().map(Into::into);
-        let changes = Changes {
-            inventory,
-            overrides: run.manifest.overrides.clone(),
-        };
-        return inputs::load(global, source, &changes);
-    }
-    tracing::warn!("`{}` is gone; the archived copy is used", source.display());
+/// The spec as the run has it.
+fn archived(run: &Run) -> Result<Spec, Failure> {
     let revision = run.state.revision;
     let changes = Changes {
         inventory: Some(run.layout.inventory(revision)),
         overrides: Vec::new(),
     };
-    inputs::load(global, &run.layout.experiment(revision), &changes)
+    inputs::load(&run.layout.experiment(revision), &changes)
 }
 
-fn changed(run: &Run, spec: &Spec) -> Failure {
-    let lines = difference(run, spec).join("\n  ");
+/// The spec as its file stands now, or as it is archived when that file is gone. Hosts keep the directories
+/// that the run began with, wherever it is taken up again: its data lies there.
+fn spec_of(run: &Run, archived: &Spec) -> Result<Spec, Failure> {
+    let source = Path::new(&run.manifest.source);
+    if !source.exists() {
+        tracing::warn!("`{}` is gone; the archived copy is used", source.display());
+        return self::archived(run);
+    }
+    let inventory = run.manifest.inventory.clone().map(Into::into);
+    let changes = Changes {
+        inventory,
+        overrides: run.manifest.overrides.clone(),
+    };
+    let mut spec = inputs::load(source, &changes)?;
+    for (name, host) in &mut spec.inventory.hosts {
+        if let Some(before) = archived.inventory.hosts.get(name) {
+            host.directory.clone_from(&before.directory);
+        }
+    }
+    Ok(spec)
+}
+
+fn check_secrets(run: &Run, spec: &Spec) -> Result<(), Failure> {
+    let now = inputs::secret_checks(spec, &run.manifest.run);
+    let other = run
+        .manifest
+        .secrets
+        .iter()
+        .find(|(name, check)| now.get(*name).is_some_and(|c| c != *check));
+    match other {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!(
+                "`${{env:{name}}}` has another value than when the run began; nothing was changed"
+            );
+            Err(Failure::new(Code::Usage, message)
+                .hint("set it to its former value, or start a new run"))
+        }
+    }
+}
+
+fn difference_of(archived: &Spec, spec: &Spec) -> Vec<String> {
+    let mut found = difference(&archived.experiment, &spec.experiment);
+    found.extend(difference(&archived.inventory, &spec.inventory));
+    found
+}
+
+fn changed_spec(run: &Run, changes: &[String]) -> Failure {
+    let lines = changes.join("\n  ");
+    let source = &run.manifest.source;
     let message = format!(
-        "the experiment has changed since this run began; nothing was changed\n  {}\n  {lines}",
-        run.manifest.source
+        "the experiment has changed since this run began; nothing was changed\n  {source}\n  {lines}"
     );
     Failure::new(Code::Usage, message).hint(
         "undo the change, start a new run, or go on with `assay resume --accept-changed-spec`",
     )
 }
 
-fn accept(run: &Run, spec: &Spec, plan: &Plan, log: &mut EventLog) -> Result<(), Failure> {
-    let revision = run.state.revision + 1;
+/// What is not as it was when the run began, of all that bears on speed: hosts and programs.
+fn moved(
+    run: &Run,
+    facts: &std::collections::BTreeMap<String, Facts>,
+) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    for (name, now) in facts {
+        if let Some(before) = run.manifest.hosts.get(name) {
+            let lines = difference(&lasting(before), &lasting(now));
+            found.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
+        }
+    }
+    found.extend(
+        difference(&run.manifest.programs, &programs()?)
+            .into_iter()
+            .map(|line| format!("program {line}")),
+    );
+    Ok(found)
+}
+
+/// The facts that do not change by themselves: free space and addresses do.
+fn lasting(facts: &Facts) -> Facts {
+    let mut facts = facts.clone();
+    facts.nics.clear();
+    if let Some(disk) = &mut facts.file_system {
+        disk.free_bytes = 0;
+    }
+    facts
+}
+
+fn changed_host(moved: &[String]) -> Failure {
+    let message = format!(
+        "this is not where, or not what, the run began with; nothing was changed\n  {}",
+        moved.join("\n  ")
+    );
+    Failure::new(Code::Usage, message).hint(
+        "resume it there and with that assay, start a new run, or go on with `assay resume --accept-changed-host`",
+    )
+}
+
+fn accept(
+    run: &Run,
+    spec: &Spec,
+    plan: &Plan,
+    difference: Vec<String>,
+    log: &mut EventLog,
+) -> Result<(), Failure> {
     let texts = SpecTexts {
         experiment: &spec.experiment_text,
         inventory: &spec.inventory_text,
     };
+    // A resume that was killed before it announced its revision may have left files of it.
+    let revision = run.layout.next_revision(run.state.revision);
     write_revision(&run.layout, revision, &texts, plan)?;
-    let event = Event::SpecChanged {
-        from: run.plan.spec.clone(),
-        to: spec.hash.clone(),
-        revision,
-        difference: difference(run, spec),
-    };
-    log.append(jiff::Timestamp::now(), event)?;
+    let (from, to) = (run.plan.spec.clone(), spec.hash.clone());
+    log.append(
+        now(),
+        Event::SpecChanged {
+            from,
+            to,
+            revision,
+            difference,
+        },
+    )?;
     Ok(())
-}
-
-/// The lines of the resolved spec that only one side has.
-fn difference(run: &Run, spec: &Spec) -> Vec<String> {
-    let revision = run.state.revision;
-    let before = [
-        run.layout.experiment(revision),
-        run.layout.inventory(revision),
-    ]
-    .map(|path| std::fs::read_to_string(path).unwrap_or_default())
-    .concat();
-    let after = format!("{}{}", spec.experiment_text, spec.inventory_text);
-    let only = |of: &str, other: &str, sign: char| -> Vec<String> {
-        let known: std::collections::BTreeSet<&str> = other.lines().collect();
-        of.lines()
-            .filter(|l| !known.contains(l))
-            .map(|l| format!("{sign} {l}"))
-            .collect()
-    };
-    let mut lines = only(&before, &after, '-');
-    lines.extend(only(&after, &before, '+'));
-    lines
 }

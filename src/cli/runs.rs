@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::Global;
 use super::error::{Code, Failure};
-use crate::artifacts::{Run, list_runs};
+use crate::artifacts::{Run, created, list_runs};
 
 /// Opens the run that `wanted` names: a folder, an id, or the beginning of one; without it, the newest.
 pub(super) fn open(global: &Global, wanted: Option<&str>) -> Result<Run, Failure> {
@@ -18,9 +18,10 @@ pub(super) fn find(global: &Global, wanted: Option<&str>) -> Result<PathBuf, Fai
     }
     let runs = all(global)?;
     let Some(wanted) = wanted else {
+        // Two runs of one second differ in milliseconds, which their names do not hold.
         let newest = runs
             .into_iter()
-            .max_by(|a, b| a.file_name().cmp(&b.file_name()));
+            .max_by_key(|folder| (created(folder).ok(), folder.clone()));
         return newest.ok_or_else(|| none(global));
     };
     let of = |path: &PathBuf| {
@@ -53,8 +54,8 @@ pub(super) fn find(global: &Global, wanted: Option<&str>) -> Result<PathBuf, Fai
 
 /// The folders of all runs.
 pub(super) fn all(global: &Global) -> Result<Vec<PathBuf>, Failure> {
-    if !global.artifacts.is_dir() {
-        return Err(none(global));
+    if !global.artifacts.exists() {
+        return Ok(Vec::new());
     }
     Ok(list_runs(&global.artifacts)?)
 }

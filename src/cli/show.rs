@@ -2,15 +2,15 @@
 
 use super::args::{Global, OneRun};
 use super::error::{Code, Failure};
-use super::{runs, text};
+use super::{output, runs, text};
 
 pub(super) fn show(global: &Global, args: &OneRun) -> Result<Code, Failure> {
     let run = runs::open(global, args.run.as_deref())?;
     let rows = crate::report::rows(&run)?;
     if global.json {
-        text::print_json(&rows);
+        output::json(&rows)?;
     } else {
-        println!("{}", crate::report::table(&rows, text::width()));
+        output::line(crate::report::table(&rows, text::width()))?;
     }
     Ok(Code::Fine)
 }

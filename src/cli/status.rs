@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::args::{Global, OneRun};
 use super::error::{Code, Failure};
-use super::{runs, text};
-use crate::artifacts::{End, Run, Status};
-use crate::plan::estimate_steps;
+use super::{output, runs, text};
+use crate::artifacts::{End, Event, Run, Status};
+use crate::plan::{Round, estimate_steps};
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,7 +75,7 @@ impl Counts {
     }
 
     pub(super) fn done(&self) -> usize {
-        self.ok + self.failed + self.skipped
+        self.ok + self.failed
     }
 }
 
@@ -93,7 +93,6 @@ struct Answer<'a> {
 
 pub(super) fn status(global: &Global, args: &OneRun) -> Result<Code, Failure> {
     let run = runs::open(global, args.run.as_deref())?;
-    let left = run.plan.rounds.iter().filter(|r| !run.state.is_done(&r.id));
     let answer = Answer {
         run: run.layout.folder(),
         experiment: &run.manifest.experiment,
@@ -109,37 +108,75 @@ pub(super) fn status(global: &Global, args: &OneRun) -> Result<Code, Failure> {
             .as_ref()
             .map(|c| (c.what.as_str(), c.step.as_str())),
         spent_s: run.state.spent_s,
-        left_s: left.map(|r| estimate_steps(&run.plan, &r.steps)).sum(),
+        left_s: left_s(&run),
     };
     if global.json {
-        text::print_json(&answer);
+        output::json(&answer)?;
     } else {
-        print(&answer);
+        print(&answer)?;
     }
     Ok(Code::Fine)
 }
 
-fn print(answer: &Answer<'_>) {
+/// The estimate of what is left, less what the round in progress has had.
+fn left_s(run: &Run) -> f64 {
+    let estimate = |r: &Round| estimate_steps(&run.plan, &r.steps);
+    let left: f64 = run
+        .plan
+        .rounds
+        .iter()
+        .filter(|r| !run.state.is_done(&r.id))
+        .map(estimate)
+        .sum();
+    let begun = run.events.iter().rev().find_map(|e| match &e.event {
+        Event::RoundStarted { round, .. } if run.live && !run.state.is_done(round) => {
+            Some((round, e.at))
+        }
+        _ => None,
+    });
+    let had = begun.map_or(0.0, |(id, at)| {
+        let most = run
+            .plan
+            .rounds
+            .iter()
+            .find(|r| r.id == *id)
+            .map_or(0.0, estimate);
+        jiff::Timestamp::now()
+            .duration_since(at)
+            .as_secs_f64()
+            .clamp(0.0, most)
+    });
+    (left - had).max(0.0)
+}
+
+fn print(answer: &Answer<'_>) -> Result<(), Failure> {
     let counts = &answer.rounds;
-    println!("run      {}", answer.run.display());
-    let reason = answer.reason.map(|r| format!(": {r}")).unwrap_or_default();
-    println!("state    {}{reason}", answer.state.word());
-    println!(
+    output::line(format_args!("run      {}", answer.run.display()))?;
+    let reason = answer
+        .reason
+        .map(|r| format!(": {}", output::clean(r)))
+        .unwrap_or_default();
+    output::line(format_args!("state    {}{reason}", answer.state.word()))?;
+    output::line(format_args!(
         "rounds   {} of {} done, {} failed, {} skipped",
         counts.done(),
         counts.planned,
         counts.failed,
         counts.skipped
-    );
+    ))?;
     if let (Phase::Running, Some((what, step))) = (answer.state, answer.current) {
-        println!("now      {what}, {step}");
+        output::line(format_args!("now      {what}, {step}"))?;
     }
-    println!(
+    output::line(format_args!(
         "time     {} spent, about {} left",
         text::time(answer.spent_s),
         text::time(answer.left_s)
-    );
+    ))?;
     if matches!(answer.state, Phase::Stopped | Phase::Crashed) {
-        println!("next     assay resume {}", answer.run.display());
+        output::line(format_args!(
+            "next     assay resume {}",
+            answer.run.display()
+        ))?;
     }
+    Ok(())
 }

@@ -45,6 +45,7 @@ pub(super) fn set_logging(verbose: u8, quiet: bool) {
         .with_ansi(is_coloured())
         .with_target(false)
         .without_time()
+        .log_internal_errors(false)
         .init();
 }
 
@@ -76,14 +77,6 @@ pub(super) fn latency(us: f64) -> String {
         2
     };
     format!("{value:.digits$} {unit}")
-}
-
-/// Prints a value as JSON to standard output.
-pub(super) fn print_json(value: &impl serde::Serialize) {
-    println!(
-        "{}",
-        serde_json::to_string_pretty(value).expect("results are plain data")
-    );
 }
 
 /// The width of the terminal that standard output is, in columns; `None` when it is none.

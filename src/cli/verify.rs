@@ -2,16 +2,16 @@
 
 use super::args::{Global, OneRun};
 use super::error::{Code, Failure};
-use super::{runs, text};
+use super::{output, runs};
 use crate::artifacts::{Layout, Verification, verify as check};
 
 pub(super) fn verify(global: &Global, args: &OneRun) -> Result<Code, Failure> {
     let folder = runs::find(global, args.run.as_deref())?;
     let found = check(&Layout::new(&folder))?;
     if global.json {
-        text::print_json(&found);
+        output::json(&found)?;
     } else {
-        print(&found);
+        print(&found)?;
     }
     if found.is_good() {
         return Ok(Code::Fine);
@@ -27,14 +27,19 @@ pub(super) fn verify(global: &Global, args: &OneRun) -> Result<Code, Failure> {
     .hint("do not trust its results; take the archive from a backup, or run again"))
 }
 
-fn print(found: &Verification) {
-    let say = |what: &str, paths: &[std::path::PathBuf]| {
+fn print(found: &Verification) -> Result<(), Failure> {
+    let all = [
+        ("changed", &found.changed),
+        ("missing", &found.missing),
+        ("unknown", &found.unknown),
+    ];
+    for (what, paths) in all {
         for path in paths {
-            println!("{what}  {}", path.display());
+            output::line(format_args!(
+                "{what}  {}",
+                output::clean(&path.to_string_lossy())
+            ))?;
         }
-    };
-    say("changed", &found.changed);
-    say("missing", &found.missing);
-    say("unknown", &found.unknown);
-    println!("{} files are as they were", found.good);
+    }
+    output::line(format_args!("{} files are as they were", found.good))
 }

@@ -8,14 +8,21 @@ mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Status};
-use crate::host::{AgentError, Host, HostError, Lease};
+use tokio_util::sync::CancellationToken;
+
+use self::site::Site;
+use crate::host::{AgentError, Bounds, Host, HostError, Lease, ask};
 use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
 use crate::snapshot::ChoiceError;
 use crate::spec::OnFailure;
 
 pub use control::Control;
+
+/// The longest that measuring a deployment's bytes may take.
+const USAGE: Duration = Duration::from_secs(300);
 
 /// What a run works with. The clock and the secrets come from outside.
 pub struct Context<'a> {
@@ -95,6 +102,12 @@ enum StepError {
     Driver(#[from] crate::driver::DriverError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    #[error("`{name}` was `{before}` when the deployment was prepared and is `{now}`")]
+    Reconfigured {
+        name: String,
+        before: String,
+        now: String,
+    },
     #[error("not one operation succeeded, {0} failed")]
     NoSuccess(u64),
 }
@@ -136,11 +149,13 @@ struct Runner<'a> {
 }
 
 /// Carries out whatever of the plan is not done yet, according to `events`, those that `log` holds so far.
+/// `leases` are those of [`hold`].
 ///
 /// # Errors
-/// The archive cannot be written, or a host cannot be held.
+/// The archive cannot be written, or a host is no longer held.
 pub async fn run(
     context: &Context<'_>,
+    leases: &[Lease],
     log: EventLog,
     events: &[Entry],
     observe: &mut (dyn FnMut(Notice<'_>) + Send),
@@ -157,7 +172,6 @@ pub async fn run(
     } else {
         BTreeSet::new()
     };
-    let _leases = hold(context).await?;
     let mut runner = Runner {
         context,
         log,
@@ -167,24 +181,29 @@ pub async fn run(
     };
     runner.start(resumed)?;
     let outcome = runner.go().await?;
-    runner.end(&outcome)?;
+    runner.end(&outcome).await?;
     Ok(outcome)
 }
 
-async fn hold(context: &Context<'_>) -> Result<Vec<Lease>, RunError> {
-    let owner = format!("run `{}`", context.layout.folder().display());
-    let named = context
-        .plan
+/// Holds every host of a plan, so that nobody else works there meanwhile; `owner` is what others are told.
+///
+/// # Errors
+/// A host is held by another run, or is not there.
+pub async fn hold(
+    plan: &Plan,
+    hosts: &BTreeMap<String, Arc<dyn Host>>,
+    owner: &str,
+) -> Result<Vec<Lease>, RunError> {
+    let named = plan
         .deployments
         .iter()
         .flat_map(|d| d.topology.values().flatten().chain(&d.clients));
     let mut leases = Vec::new();
     for name in named.collect::<BTreeSet<_>>() {
-        let host = context
-            .hosts
+        let host = hosts
             .get(name)
             .ok_or_else(|| RunError::NoHost(name.clone()))?;
-        leases.push(host.lease(&owner).await?);
+        leases.push(host.lease(owner).await?);
     }
     Ok(leases)
 }
@@ -307,7 +326,37 @@ impl Runner<'_> {
         }
     }
 
-    fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
+    /// Bytes that the deployments take on their hosts, and the one copy that a restore makes beside them.
+    async fn used_bytes(&self) -> u64 {
+        let stop = CancellationToken::new();
+        let bounds = Bounds {
+            limit: USAGE,
+            stop: &stop,
+        };
+        let mut used = self
+            .state
+            .ready
+            .values()
+            .map(|r| r.bytes)
+            .max()
+            .unwrap_or(0);
+        for deployment in &self.context.plan.deployments {
+            let site = Site::of(self.context, deployment);
+            let request = serde_json::json!({ "directory": site.base });
+            let found: Result<u64, AgentError> =
+                ask(&*site.host, "disk-usage", &request, bounds).await;
+            // What cannot be measured is taken as data and snapshot.
+            let ready = self
+                .state
+                .ready
+                .get(&deployment.id)
+                .map_or(0, |r| 2 * r.bytes);
+            used += found.unwrap_or(ready);
+        }
+        used
+    }
+
+    async fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
         let event = match outcome {
             Outcome::Finished { ok, failed } => Event::RunFinished {
                 ok: *ok,
@@ -315,15 +364,7 @@ impl Runner<'_> {
                 estimated_s: self.state.estimated_s,
                 actual_s: self.state.spent_s,
                 estimated_bytes: estimate(self.context.plan).host_bytes,
-                // Data and snapshot of each deployment, and the one copy that a restore makes beside them.
-                actual_bytes: self.state.ready.values().map(|r| 2 * r.bytes).sum::<u64>()
-                    + self
-                        .state
-                        .ready
-                        .values()
-                        .map(|r| r.bytes)
-                        .max()
-                        .unwrap_or(0),
+                actual_bytes: self.used_bytes().await,
             },
             Outcome::Stopped { reason } => Event::RunStopped {
                 reason: reason.clone(),

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::site::{Site, attention, driver};
+use super::site::{Site, attention, driver, hidden};
 use super::{RunError, Runner, StepError};
-use crate::artifacts::{Event, write_new};
+use crate::artifacts::{Event, Tunables, write_new};
 use crate::host::{Bounds, ask};
 use crate::plan::{Action, Deployment, Step};
 use crate::snapshot::MarkedDirectory;
@@ -19,6 +19,9 @@ struct Prepared {
     method: String,
     bytes: u64,
     snapshot: String,
+    effective: Tunables,
+    /// What the driver said on its standard error.
+    log: String,
 }
 
 impl Runner<'_> {
@@ -59,6 +62,7 @@ impl Runner<'_> {
             snapshot_method: prepared.method,
             bytes: prepared.bytes,
             snapshot: prepared.snapshot,
+            effective: prepared.effective,
         })?;
         Ok(true)
     }
@@ -82,8 +86,24 @@ impl Runner<'_> {
             limit,
             stop: self.context.control.soon(),
         };
-        let found = site.digest(bounds).await;
-        found.is_ok_and(|digest| digest == known.snapshot)
+        // Its content is read: what a disk lost since, or somebody changed, must not be measured.
+        let trusted = match site.verify(bounds).await {
+            Ok(()) => site.digest(bounds).await,
+            Err(error) => Err(error),
+        };
+        match trusted {
+            Ok(digest) if digest == known.snapshot => true,
+            Ok(_) => self.distrust(site, "another run replaced it"),
+            Err(error) => self.distrust(site, &StepError::from(error).text()),
+        }
+    }
+
+    fn distrust(&self, site: &Site, why: &str) -> bool {
+        tracing::warn!(
+            "the snapshot of `{}` cannot be used, it is prepared anew: {why}",
+            site.id
+        );
+        false
     }
 
     async fn prepare_step(
@@ -103,6 +123,11 @@ impl Runner<'_> {
         let began = Instant::now();
         let done = self.act(site, step, prepared).await;
         let seconds = began.elapsed().as_secs_f64();
+        tracing::info!("deployment {deployment}: {name} took {seconds:.3} s");
+        if !prepared.log.is_empty() {
+            let log = (self.context.hide)(&std::mem::take(&mut prepared.log));
+            write_new(&folder.join(format!("{index}-{name}.log")), log.as_bytes())?;
+        }
         let error = done.as_ref().err().map(|e| (self.context.hide)(&e.text()));
         self.record(Event::PrepareFinished {
             deployment,
@@ -149,6 +174,7 @@ impl Runner<'_> {
             }
             Action::Start => {
                 let effective = site.database.start(&*site.host, bounds).await?;
+                prepared.effective = hidden(&effective.config, context.hide);
                 Ok(Some(json!(effective)))
             }
             Action::Load(dataset) => {
@@ -157,11 +183,8 @@ impl Runner<'_> {
                     dataset,
                     context.plan.seed,
                 );
-                let mut log = String::new();
-                let loaded = self.drive(site, &order, bounds, &mut log).await?;
-                Ok(Some(
-                    json!({"dataset": dataset, "loaded": loaded, "log": log}),
-                ))
+                let loaded = self.drive(site, &order, bounds, &mut prepared.log).await?;
+                Ok(Some(json!({"dataset": dataset, "loaded": loaded})))
             }
             Action::Stop => {
                 site.database.stop(&*site.host, bounds).await?;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::site::{Site, attention, driver};
+use super::site::{Site, attention, driver, hidden};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
+use crate::database::Effective;
 use crate::driver::Invocation;
 use crate::host::{AgentError, Bounds, Hearing, HostError, ask, call};
 use crate::measurement::LoadResult;
@@ -33,6 +34,8 @@ pub(super) enum Ended {
 #[derive(Default)]
 struct Attempt {
     failure: Option<String>,
+    /// The data could not be put back: a fault of the deployment, not a result of the round.
+    unrestorable: bool,
     stopped: bool,
     steps: Vec<(String, f64)>,
     /// The driver that ran to its end.
@@ -47,13 +50,16 @@ impl Runner<'_> {
     pub(super) async fn round_with_retries(&mut self, round: &Round) -> Result<Ended, RunError> {
         loop {
             let attempt = self.attempts(&round.id) + 1;
-            let Some(result) = self.attempt(round, attempt).await? else {
+            let Some((result, unrestorable)) = self.attempt(round, attempt).await? else {
                 return Ok(Ended::Cancelled);
             };
             let failed = result.status == Status::Failed;
             let failures =
                 self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
             let retry = failed && self.retries(failures);
+            if unrestorable && !retry {
+                return self.give_deployment_up(round, attempt, &result);
+            }
             let (id, status, reason) = (round.id.clone(), result.status, result.reason.clone());
             self.record(Event::RoundFinished {
                 round: id,
@@ -73,10 +79,36 @@ impl Runner<'_> {
                     Ended::Done
                 });
             }
+            tracing::info!("round {} is tried again", round.id);
             if self.context.control.is_stopping() {
                 return Ok(Ended::Cancelled);
             }
         }
+    }
+
+    /// Records that a deployment's data cannot be put back. Its rounds are skipped, this one too, so that a resume
+    /// prepares it anew and runs them.
+    fn give_deployment_up(
+        &mut self,
+        round: &Round,
+        attempt: u32,
+        result: &RoundResult,
+    ) -> Result<Ended, RunError> {
+        let reason = result.reason.clone().unwrap_or_default();
+        let deployment = round.deployment.clone();
+        self.record(Event::DeploymentFailed {
+            deployment,
+            reason: reason.clone(),
+        })?;
+        let (id, reason) = (round.id.clone(), Some(reason));
+        self.record(Event::RoundFinished {
+            round: id,
+            attempt,
+            status: Status::Skipped,
+            retry: false,
+            reason,
+        })?;
+        Ok(Ended::Done)
     }
 
     /// One attempt; `None` when it was stopped on request.
@@ -84,7 +116,7 @@ impl Runner<'_> {
         &mut self,
         round: &Round,
         attempt: u32,
-    ) -> Result<Option<RoundResult>, RunError> {
+    ) -> Result<Option<(RoundResult, bool)>, RunError> {
         let plan = self.context.plan;
         let deployment = plan
             .deployments
@@ -114,10 +146,11 @@ impl Runner<'_> {
         if so_far.stopped {
             return Ok(None);
         }
+        let unrestorable = so_far.unrestorable;
         let result = self.result(round, attempt, started, so_far);
         let text = serde_json::to_vec_pretty(&result).expect("a result is plain data");
         write_new(&folder.join("result.json"), &text)?;
-        Ok(Some(result))
+        Ok(Some((result, unrestorable)))
     }
 
     /// The steps of a round: the body up to the first failure, then the teardown.
@@ -177,6 +210,7 @@ impl Runner<'_> {
         let began = Instant::now();
         let done = self.do_step(site, step, folder, so_far).await;
         let seconds = began.elapsed().as_secs_f64();
+        tracing::info!("round {}: {name} took {seconds:.3} s", round.id);
         so_far.steps.push((name.clone(), seconds));
         let error = done.as_ref().err().map(|e| (self.context.hide)(&e.text()));
         if let Err(stop) = &done {
@@ -185,6 +219,7 @@ impl Runner<'_> {
         if let (Some(error), false, None) = (&error, so_far.stopped, &so_far.failure) {
             // The first failure is the cause; what fails after it, in teardown, stands in the events.
             so_far.failure = Some(format!("{name} failed: {error}"));
+            so_far.unrestorable = step.action == Action::Restore;
         }
         self.record(Event::StepFinished {
             round: round.id.clone(),
@@ -225,8 +260,8 @@ impl Runner<'_> {
                 Ok(())
             }
             Action::Start => {
-                site.database.start(&*site.host, body).await?;
-                Ok(())
+                let effective = site.database.start(&*site.host, body).await?;
+                self.same_as_prepared(site, &effective)
             }
             Action::Measure(measure) => self.measure(site, measure, body, so_far).await,
             Action::Stop => Ok(site.database.stop(&*site.host, teardown).await?),
@@ -238,6 +273,27 @@ impl Runner<'_> {
                 unreachable!("a step of preparation only")
             }
         }
+    }
+
+    /// A round under other tunables than those that its deployment was prepared with is no round of its variant.
+    fn same_as_prepared(&self, site: &Site, effective: &Effective) -> Result<(), StepError> {
+        let Some(ready) = self.state.ready.get(&site.id) else {
+            return Ok(());
+        };
+        let found = hidden(&effective.config, self.context.hide);
+        for (component, tunables) in &ready.effective {
+            for (name, before) in tunables {
+                let now = found.get(component).and_then(|t| t.get(name));
+                if now != Some(before) {
+                    return Err(StepError::Reconfigured {
+                        name: format!("{component}.{name}"),
+                        before: before.clone(),
+                        now: now.cloned().unwrap_or_default(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn measure(

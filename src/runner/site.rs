@@ -1,9 +1,11 @@
 //! Where a deployment lies: its hosts, its folders there, its database and the driver that loads it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Context;
+use crate::artifacts::Tunables;
 use crate::database::{self, Database};
 use crate::driver::{LoadDriver, Native};
 use crate::host::{AgentError, Bounds, Host, ask};
@@ -21,6 +23,8 @@ pub(super) struct Site {
     pub(super) host: Arc<dyn Host>,
     /// The host of its driver.
     pub(super) client: Arc<dyn Host>,
+    /// The folder of all that is its own.
+    pub(super) base: PathBuf,
     /// Its data.
     pub(super) data: PathBuf,
     /// The copy that rounds begin with.
@@ -69,6 +73,7 @@ impl Site {
             client,
             snapshot: base.join("snapshot"),
             output: base.join("out"),
+            base,
             data,
             marker: Marker {
                 experiment: context.plan.experiment.clone(),
@@ -113,6 +118,27 @@ impl Site {
         };
         ask(&*self.host, "snapshot-digest", &place, bounds).await
     }
+
+    /// Reads its whole snapshot and compares it with its manifest.
+    pub(super) async fn verify(&self, bounds: Bounds<'_>) -> Result<(), AgentError> {
+        let place = MarkedDirectory {
+            directory: self.snapshot.clone(),
+            marker: self.marker.clone(),
+        };
+        let _: serde_json::Value = ask(&*self.host, "snapshot-verify", &place, bounds).await?;
+        Ok(())
+    }
+}
+
+/// Tunables with the values of secrets replaced by their names.
+pub(super) fn hidden(tunables: &Tunables, hide: &dyn Fn(&str) -> String) -> Tunables {
+    let inner = |values: &BTreeMap<String, String>| {
+        values.iter().map(|(n, v)| (n.clone(), hide(v))).collect()
+    };
+    tunables
+        .iter()
+        .map(|(component, values)| (component.clone(), inner(values)))
+        .collect()
 }
 
 /// The bounds of a snapshot method's work.

@@ -188,27 +188,6 @@ fn the_same_experiment_and_seed_have_the_same_plan_byte_for_byte() {
 }
 
 #[test]
-fn rounds_begin_with_identical_data() {
-    // A run that wrote and one that did not begin from the same snapshot: what the last round left must be gone.
-    let place = Place::new();
-    place.fine(&[
-        "run",
-        "short.yaml",
-        "-q",
-        "--set",
-        "workloads[0].workload=ycsb_d",
-    ]);
-    let run = Run::open(&place.only_run()).unwrap();
-    let errors: u64 = run
-        .results
-        .values()
-        .map(|r| r.measured.as_ref().unwrap().errors)
-        .sum();
-    // D inserts above the loaded keys: without a restore the second round would insert keys that are there already.
-    assert_eq!(errors, 0);
-}
-
-#[test]
 fn a_run_that_is_interrupted_ends_its_round_and_is_resumed() {
     let place = Place::new();
     let mut child = spawn(&place, &["run", "short.yaml"]);
@@ -272,38 +251,29 @@ fn a_changed_experiment_is_refused_on_resume_unless_accepted() {
 #[test]
 fn killed_at_thirty_random_moments_every_planned_round_is_there_exactly_once() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(20_260_301);
-    // Two kills a run: of the run itself, and of its first resume.
-    for trial in 0..15 {
+    let mut kills = 0;
+    while kills < 30 {
         let place = Place::new();
-        kill_after(
-            &place,
-            &["run", "short.yaml"],
-            random.random_range(0..70),
-            random.random_range(0..40),
-        );
+        kills += kill_after(&place, &["run", "short.yaml"], &mut random);
         if place.runs().is_empty() {
-            // Killed before the run's folder appeared: nothing may be left but the unfinished folder.
+            // Killed before the run appeared: nothing of it may be in the way.
             place.fine(&["run", "short.yaml", "-q"]);
         } else {
-            kill_after(
-                &place,
-                &["resume"],
-                random.random_range(0..40),
-                random.random_range(0..40),
-            );
+            kills += kill_after(&place, &["resume"], &mut random);
             place.fine(&["resume"]);
         }
         let run = place.only_run();
         assert_every_round_exactly_once(&run);
         assert!(
             place.fine(&["verify"]).contains("as they were"),
-            "trial {trial}"
+            "after {kills} kills"
         );
     }
 }
 
-/// Starts a command and kills it by SIGKILL after so many further events and milliseconds, or lets it end.
-fn kill_after(place: &Place, args: &[&str], events: usize, milliseconds: u64) {
+/// Starts a command and kills it by SIGKILL at a random moment, or lets it end. Returns the number of kills.
+fn kill_after(place: &Place, args: &[&str], random: &mut rand_pcg::Pcg64) -> u32 {
+    let (events, milliseconds) = (random.random_range(0..70), random.random_range(0..40));
     let before = event_count(place);
     let mut child = spawn(place, args);
     wait_for("the moment to kill", || {
@@ -313,8 +283,10 @@ fn kill_after(place: &Place, args: &[&str], events: usize, milliseconds: u64) {
     // The moment within an event's work is random too.
     let moment = Instant::now() + Duration::from_millis(milliseconds);
     wait_for("that moment", || (Instant::now() >= moment).then_some(()));
+    let ended = child.try_wait().unwrap().is_some();
     child.kill().unwrap();
     child.wait().unwrap();
+    u32::from(!ended)
 }
 
 fn event_count(place: &Place) -> usize {
@@ -428,6 +400,8 @@ fn a_second_run_is_refused_while_the_first_holds_the_host() {
     wait_for("the first round", || started(&place));
     let refused = place.fails(3, &["run", "short.yaml"]);
     assert!(refused.contains("host `local` is held by"), "{refused}");
+    // What was refused left nothing behind.
+    assert_eq!(place.runs().len(), 1);
     let busy = place.fails(2, &["resume", place.runs()[0].to_str().unwrap()]);
     assert!(busy.contains("written by another assay process"), "{busy}");
     assert!(
@@ -496,4 +470,234 @@ fn a_secret_from_the_environment_is_nowhere_in_the_archive() {
     }
     let missing = place.fails(2, &["run", "secret.yaml"]);
     assert!(missing.contains("ASSAY_TEST_SECRET"), "{missing}");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_no_command_and_no_run() {
+    let place = Place::new();
+    // Its standard error is a pipe that nobody reads any more, as after a closed terminal.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let (out, out_writer) = std::io::pipe().unwrap();
+    drop(out);
+    let status = place
+        .command(&["run", "short.yaml"])
+        .stderr(writer)
+        .stdout(out_writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_every_round_exactly_once(&place.only_run());
+    for args in [
+        &["show"][..],
+        &["list"],
+        &["status"],
+        &["report", "--format", "html"],
+        &["schema"],
+        &["man"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = place
+            .command(args)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), text(&output.stderr).as_str()),
+            (Some(0), ""),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_under_standard_output_is_an_error_and_no_panic() {
+    let place = Place::new();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = place
+        .command(&["schema"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).starts_with("error: cannot write to standard output"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// A run that was stopped in its first round.
+fn stopped_run(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> PathBuf {
+    let mut command = place.command(args);
+    command
+        .envs(environment.iter().copied())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_for("the first round", || started(place));
+    send(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    place.only_run()
+}
+
+#[test]
+fn a_resume_from_another_folder_goes_on_with_the_same_data() {
+    let place = Place::new();
+    let run = stopped_run(&place, &["run", "short.yaml"], &[]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let output = place
+        .command(&["resume", run.to_str().unwrap()])
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!elsewhere.path().join(".assay").exists());
+    // Nothing was prepared again.
+    let prepared = Run::open(&run).unwrap().state.preparations;
+    assert!(prepared.values().all(|n| *n == 1), "{prepared:?}");
+}
+
+#[test]
+fn another_program_is_refused_on_resume_unless_accepted() {
+    let place = Place::new();
+    let run = stopped_run(&place, &["run", "short.yaml"], &[]);
+    let other = place.path().join("assay");
+    fs::copy(env!("CARGO_BIN_EXE_assay"), &other).unwrap();
+    let mut bytes = fs::OpenOptions::new().append(true).open(&other).unwrap();
+    std::io::Write::write_all(&mut bytes, b"x").unwrap();
+    drop(bytes);
+    let resume = |args: &[&str]| {
+        Command::new(&other)
+            .args(args)
+            .arg(&run)
+            .current_dir(place.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let refused = resume(&["resume"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("program assay: "),
+        "{}",
+        text(&refused.stderr)
+    );
+    let accepted = resume(&["resume", "--accept-changed-host"]);
+    assert_eq!(
+        accepted.status.code(),
+        Some(0),
+        "{}",
+        text(&accepted.stderr)
+    );
+    let events = Run::open(&run).unwrap().events;
+    assert!(
+        events
+            .iter()
+            .any(|e| matches!(e.event, Event::HostChanged { .. }))
+    );
+}
+
+#[test]
+fn another_value_of_a_secret_is_refused_on_resume() {
+    let place = Place::new();
+    let secret = EXPERIMENT.replace(
+        "journal_mode: wal",
+        "journal_mode: \"${env:ASSAY_TEST_MODE}\"",
+    );
+    fs::write(place.path().join("short.yaml"), secret).unwrap();
+    let run = stopped_run(
+        &place,
+        &["run", "short.yaml"],
+        &[("ASSAY_TEST_MODE", "truncate")],
+    );
+    let with = |value: &str| {
+        place
+            .command(&["resume", run.to_str().unwrap()])
+            .env("ASSAY_TEST_MODE", value)
+            .output()
+            .unwrap()
+    };
+    let refused = with("persist");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("`${env:ASSAY_TEST_MODE}` has another value"),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert_eq!(with("truncate").status.code(), Some(0));
+}
+
+#[test]
+fn a_resume_that_was_killed_while_it_accepted_a_change_can_be_repeated() {
+    let place = Place::new();
+    let run = stopped_run(&place, &["run", "short.yaml"], &[]);
+    fs::write(
+        place.path().join("short.yaml"),
+        EXPERIMENT.replace("repetitions: 2", "repetitions: 3"),
+    )
+    .unwrap();
+    // As after a kill between the files of the revision and its event.
+    fs::write(run.join("experiment.2.yaml"), "half").unwrap();
+    place.fine(&["resume", "--accept-changed-spec"]);
+    assert_every_round_exactly_once(&run);
+    assert_eq!(Run::open(&run).unwrap().state.revision, 3);
+}
+
+#[test]
+fn a_changed_experiment_is_told_by_path_even_when_values_were_only_swapped() {
+    let place = Place::new();
+    stopped_run(&place, &["run", "short.yaml"], &[]);
+    let swapped = EXPERIMENT
+        .replace("journal_mode: wal", "journal_mode: x")
+        .replace("journal_mode: delete", "journal_mode: wal")
+        .replace("journal_mode: x", "journal_mode: delete");
+    fs::write(place.path().join("short.yaml"), swapped).unwrap();
+    let refused = place.fails(2, &["resume"]);
+    assert!(
+        refused.contains("variants.wal.config.sqlite.journal_mode: wal -> delete"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn more_words_are_said_when_asked_for() {
+    let place = Place::new();
+    let said = |args: &[&str]| text(&place.assay(args).stderr).lines().count();
+    let plain = said(&["run", "short.yaml"]);
+    assert!(said(&["run", "short.yaml", "-v"]) > plain + 8);
+    assert!(said(&["run", "short.yaml", "-q"]) == 0);
+}
+
+#[test]
+fn errors_are_json_too_when_asked_for() {
+    let place = Place::new();
+    let output = place.assay(&["show", "--json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["exit"], 2);
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("there are no runs")
+    );
+    assert_eq!(place.fine(&["list", "--json"]).trim(), "[]");
+}
+
+#[test]
+fn a_variant_without_any_tunable_gets_its_report() {
+    let place = Place::new();
+    let experiment = EXPERIMENT.replace(
+        "{config: {sqlite: {journal_mode: delete, synchronous: off}}}",
+        "{}",
+    );
+    fs::write(place.path().join("short.yaml"), experiment).unwrap();
+    place.fine(&["run", "short.yaml", "-q"]);
+    assert!(place.fine(&["verify"]).contains("as they were"));
 }

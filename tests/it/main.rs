@@ -9,6 +9,7 @@ mod documents;
 mod fake_host;
 mod host;
 mod load;
+mod local_run;
 mod plan;
 mod report;
 mod runner;

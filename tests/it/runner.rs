@@ -69,6 +69,7 @@ impl Bench {
             hosts: BTreeMap::new(),
             programs: BTreeMap::new(),
             versions: BTreeMap::new(),
+            secrets: BTreeMap::new(),
         };
         let texts = SpecTexts {
             experiment: "",
@@ -108,9 +109,10 @@ impl Bench {
             },
             control: &self.control,
         };
+        let leases = runner::hold(&self.plan, &hosts, "run `r`").await?;
         let log = EventLog::open(&self.layout.events()).unwrap();
         let events = read_events(&self.layout.events()).unwrap();
-        runner::run(&context, log, &events, observe).await
+        runner::run(&context, &leases, log, &events, observe).await
     }
 
     fn events(&self) -> Vec<Entry> {
@@ -186,6 +188,10 @@ fn scripted() -> FakeHost {
         Ok(json!({"files": 1, "bytes": 4096, "cloning": "copy"}))
     });
     host.on("snapshot-digest", |_, _| Ok(json!("d1")));
+    host.on("snapshot-verify", |_, _| {
+        Ok(json!({"files": 1, "bytes": 4096}))
+    });
+    host.on("disk-usage", |_, _| Ok(json!(10_000)));
     host.on("load-discard", |_, _| Ok(Value::Null));
     host.on("load", move |request, _| {
         if let Some(run) = request["work"]["run"].as_object() {
@@ -224,7 +230,15 @@ fn load_result(count: u64) -> LoadResult {
 fn names(host: &FakeHost) -> Vec<String> {
     host.names()
         .into_iter()
-        .filter(|n| n != "snapshot-probe" && n != "snapshot-digest")
+        .filter(|n| {
+            ![
+                "snapshot-probe",
+                "snapshot-digest",
+                "snapshot-verify",
+                "disk-usage",
+            ]
+            .contains(&n.as_str())
+        })
         .collect()
 }
 
@@ -606,6 +620,122 @@ async fn a_snapshot_that_another_run_replaced_is_not_trusted() {
             .filter(|n| *n == "deploy")
             .count(),
         4
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_was_damaged_is_made_anew_on_resume() {
+    let bench = Bench::new();
+    let control = bench.control.clone();
+    bench
+        .go_watching(&mut |notice| {
+            if let Notice::Event(Entry {
+                event: Event::RoundStarted { .. },
+                ..
+            }) = notice
+            {
+                control.ask();
+            }
+        })
+        .await
+        .unwrap();
+    bench.host.on("snapshot-verify", |_, _| {
+        Err(vec!["`database.sqlite` differs from its manifest".into()])
+    });
+    let resumed = Bench {
+        control: Control::new(),
+        ..bench
+    };
+    assert_eq!(
+        resumed.go().await.unwrap(),
+        Outcome::Finished { ok: 8, failed: 0 }
+    );
+    assert_eq!(
+        names(&resumed.host)
+            .iter()
+            .filter(|n| *n == "deploy")
+            .count(),
+        4
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_cannot_be_put_back_is_a_fault_of_the_deployment_and_costs_no_round() {
+    let bench = Bench::new();
+    bench.host.fail(
+        "snapshot-restore",
+        1,
+        Fault::Fails(vec!["it differs from its manifest".into()]),
+    );
+    // The other variant's rounds go on; all of this one's wait for a resume.
+    assert_eq!(
+        bench.go().await.unwrap(),
+        Outcome::Unprepared { skipped: 4 }
+    );
+    assert_eq!(
+        bench.go().await.unwrap(),
+        Outcome::Finished { ok: 8, failed: 0 }
+    );
+    let ok = bench
+        .run()
+        .results
+        .values()
+        .filter(|r| r.status == Status::Ok)
+        .count();
+    assert_eq!(ok, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_under_other_tunables_than_its_deployment_was_prepared_with_fails() {
+    let bench = Bench::new();
+    let mut starts = 0;
+    bench.host.on("sqlite-start", move |_, _| {
+        starts += 1;
+        let mode = if starts == 4 { "delete" } else { "wal" };
+        Ok(json!({"version": "3", "config": {"sqlite": {"journal_mode": mode}}}))
+    });
+    assert_eq!(
+        bench.go().await.unwrap(),
+        Outcome::Finished { ok: 7, failed: 1 }
+    );
+    let result = bench.run().results[&bench.plan.rounds[1].id].clone();
+    let wanted = "start failed: `sqlite.journal_mode` was `wal` when the deployment was prepared and is `delete`";
+    assert_eq!(result.reason.as_deref(), Some(wanted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_driver_said_is_kept_when_loading_fails() {
+    let bench = Bench::new();
+    bench.host.logs("load", "full: no space left\n");
+    bench.host.fail("load", 1, Fault::Hangs);
+    bench.go().await.unwrap();
+    let log = bench.layout.deployment("a", 1).join("2-load.log");
+    assert_eq!(
+        std::fs::read_to_string(log).unwrap(),
+        "full: no space left\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_result_is_noticed() {
+    let bench = Bench::new();
+    bench.go().await.unwrap();
+    let first = &bench.plan.rounds[0].id;
+    std::fs::remove_file(bench.layout.round(first, 1).join("result.json")).unwrap();
+    let error = Run::open(bench.layout.folder()).unwrap_err();
+    assert!(error.to_string().contains("result.json"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_plan_of_another_run_is_refused() {
+    let bench = Bench::new();
+    let mut other = bench.plan.clone();
+    other.spec = "beef".into();
+    std::fs::write(bench.layout.plan(1), assay::artifacts::plan_text(&other)).unwrap();
+    let error = Run::open(bench.layout.folder()).unwrap_err();
+    assert!(
+        error.to_string().contains("it is the plan of another run"),
+        "{error}"
     );
 }
 

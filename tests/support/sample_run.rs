@@ -291,6 +291,7 @@ impl Sample {
                 ("assay".to_owned(), "0.1.0".to_owned()),
                 ("sqlite".to_owned(), "3.51.0".to_owned()),
             ]),
+            secrets: BTreeMap::new(),
         }
     }
 }
@@ -358,6 +359,7 @@ impl Writer<'_> {
                     snapshot_method: "reflink".into(),
                     bytes: 14_680_064,
                     snapshot: "5eed".into(),
+                    effective: Default::default(),
                 },
             });
         }
