@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::local::describe;
-use super::{Command, Hold, Host, HostError, Lease, Output, Pending, Program, Reply, Watch};
+use super::{
+    Command, Hold, Host, HostError, Lease, MARKER_FILE, Output, Pending, Program, Reply, Watch,
+};
 
 /// What an agent answers: it sees the request, may report progress, and returns its outcome or its error's causes.
 type Answer =
@@ -87,7 +89,7 @@ impl Files {
         lock(&self.0).get(path).cloned()
     }
 
-    /// Copies the files below `remote` into the new local folder `local`.
+    /// Copies the files below `remote` into the new local folder `local`, but for the marker.
     fn copy(&self, remote: &Path, local: &Path) -> std::io::Result<()> {
         let files: Vec<_> = lock(&self.0)
             .iter()
@@ -99,8 +101,10 @@ impl Files {
         if files.is_empty() {
             return Err(ErrorKind::NotFound.into());
         }
+        std::fs::create_dir_all(local.parent().unwrap_or(local))?;
         std::fs::create_dir(local)?;
-        for (path, content) in files {
+        let marker = local.join(MARKER_FILE);
+        for (path, content) in files.into_iter().filter(|(path, _)| *path != marker) {
             std::fs::create_dir_all(path.parent().unwrap_or(local))?;
             std::fs::write(path, content)?;
         }

@@ -25,6 +25,10 @@ pub use mounts::{Mount, mount_of, mounts};
 pub use orphan::when_orphaned;
 use tokio_util::sync::CancellationToken;
 
+/// The file that says whose a folder of a deployment is: only folders with one are emptied, replaced or removed.
+/// It is no data, so that a fetch leaves it where it is.
+pub const MARKER_FILE: &str = ".assay-marker";
+
 /// A boxed future, so that the traits of the adapters can be used as objects.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -44,7 +48,8 @@ pub trait Host: Send + Sync {
         watch: Watch<'a>,
     ) -> Pending<'a, Result<Output, HostError>>;
 
-    /// Copies a folder of the host into a local one, which must not exist.
+    /// Copies a folder of the host, without its [`MARKER_FILE`], into a local one, which must not exist; folders above it
+    /// are made. On failure nothing is left of it. Links in the folder stay links; one in its place is refused.
     fn fetch<'a>(&'a self, remote: &'a Path, local: &'a Path)
     -> Pending<'a, Result<(), HostError>>;
 

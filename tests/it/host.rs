@@ -322,6 +322,37 @@ async fn a_folder_is_fetched_whole_and_links_stay_links() {
 }
 
 #[tokio::test]
+async fn a_fetch_leaves_the_marker_and_makes_the_folders_above() {
+    let folder = TempDir::new().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("a/b/to"));
+    std::fs::create_dir_all(from.join("deep")).unwrap();
+    for name in [".assay-marker", "result", "deep/.assay-marker"] {
+        std::fs::write(from.join(name), name).unwrap();
+    }
+    local(&folder).fetch(&from, &to).await.unwrap();
+    let names = |path: &Path| {
+        let names = std::fs::read_dir(path).unwrap();
+        let mut names: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&to), ["deep", "result"]);
+    // Only the one at the top is a marker.
+    assert_eq!(names(&to.join("deep")), [".assay-marker"]);
+}
+
+#[tokio::test]
+async fn a_link_in_the_place_of_a_folder_is_not_fetched() {
+    let folder = TempDir::new().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    std::os::unix::fs::symlink("/etc", &from).unwrap();
+    let error = local(&folder).fetch(&from, &to).await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.ends_with("is a symbolic link"), "{cause}");
+    assert!(!to.exists());
+}
+
+#[tokio::test]
 async fn a_fetch_never_writes_into_a_folder_that_is_there() {
     let folder = TempDir::new().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));

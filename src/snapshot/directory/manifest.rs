@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::{BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::Marker;
+use super::marker::open_plain;
+use super::switch::rename;
 use crate::snapshot::SnapshotError;
 use crate::snapshot::error::Tried;
 
@@ -157,10 +159,8 @@ impl Manifest {
 
     /// Reads the manifest beside a snapshot, if there is one.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, SnapshotError> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).tried("read", path),
+        let Some(file) = open_plain(path)? else {
+            return Ok(None);
         };
         let manifest = serde_json::from_reader(BufReader::new(file));
         manifest
@@ -180,21 +180,56 @@ impl Manifest {
             .collect()
     }
 
-    /// Writes it to disk, whole or not at all.
+    /// Writes it to disk, whole or not at all; nothing may be at `path`.
     pub(super) fn write(&self, path: &Path) -> Result<(), SnapshotError> {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
-        let file = File::create(&unfinished).tried("write", &unfinished)?;
+        self.remove_unfinished(&unfinished)?;
+        // Made anew, so that no link by this name is followed.
+        let file = File::create_new(&unfinished).tried("write", &unfinished)?;
+        let written = self
+            .write_to(file)
+            .tried("write", &unfinished)
+            .and_then(|()| rename(&unfinished, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write_to(&self, file: File) -> std::io::Result<()> {
         let mut writer = BufWriter::new(file);
-        serde_json::to_writer(&mut writer, self).tried("write", &unfinished)?;
+        serde_json::to_writer(&mut writer, self)?;
+        writer.write_all(b"\n")?;
         let file = writer
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error);
-        let mut file = file.tried("write", &unfinished)?;
-        file.write_all(b"\n").tried("write", &unfinished)?;
-        file.sync_all().tried("write", &unfinished)?;
-        fs::rename(&unfinished, path).tried("write", path)
+            .map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()
+    }
+
+    /// Removes what a dead call left of a manifest of this marker: its beginning tells. Anything else is refused.
+    fn remove_unfinished(&self, path: &Path) -> Result<(), SnapshotError> {
+        let Some(file) = open_plain(path)? else {
+            return Ok(());
+        };
+        let empty = Self::new(&self.marker, Vec::new());
+        let beginning = serde_json::to_vec(&empty).expect("a manifest is plain data");
+        let beginning = beginning
+            .strip_suffix(b"]}")
+            .expect("the entries come last");
+        let mut found = Vec::new();
+        file.take(beginning.len() as u64)
+            .read_to_end(&mut found)
+            .tried("read", path)?;
+        if beginning.starts_with(&found) {
+            return fs::remove_file(path).tried("remove", path);
+        }
+        Err(SnapshotError::NotOurs {
+            path: path.to_owned(),
+            found: None,
+            wanted: self.marker.clone(),
+        })
     }
 
     /// Refuses entries that are not those of the manifest, naming the first below `root`.
