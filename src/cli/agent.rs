@@ -34,7 +34,7 @@ pub(super) fn agent(args: &Agent) -> Code {
             .map_err(|e| vec!["the request is no JSON".into(), e.to_string()]),
         Err(e) => Err(vec!["cannot read the request".into(), e.to_string()]),
     };
-    host::exit_when_orphaned();
+    host::when_orphaned(|| std::process::exit(Code::Cancelled as i32));
     let outcome = request.and_then(|request| work(&args.name, request));
     let code = if outcome.is_ok() {
         Code::Fine

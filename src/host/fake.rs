@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::local::describe;
-use super::{Command, Host, HostError, Lease, Output, Pending, Program, Reply, Watch};
+use super::{
+    Command, Hold, Host, HostError, Lease, MARKER_FILE, Output, Pending, Program, Reply, Watch,
+};
 
 /// What an agent answers: it sees the request, may report progress, and returns its outcome or its error's causes.
 type Answer =
@@ -34,8 +36,17 @@ struct State {
     logs: HashMap<String, String>,
     faults: Vec<(String, usize, Fault)>,
     calls: Vec<Call>,
-    holder: Option<String>,
+    holder: Option<Holder>,
+    leases: usize,
+    checks: usize,
     start: Option<Instant>,
+}
+
+/// Who holds the host.
+struct Holder {
+    owner: String,
+    /// The number of the lease, unless it is another run's.
+    lease: Option<usize>,
 }
 
 /// Something that was asked of the host.
@@ -78,7 +89,7 @@ impl Files {
         lock(&self.0).get(path).cloned()
     }
 
-    /// Copies the files below `remote` into the new local folder `local`.
+    /// Copies the files below `remote` into the new local folder `local`, but for the marker.
     fn copy(&self, remote: &Path, local: &Path) -> std::io::Result<()> {
         let files: Vec<_> = lock(&self.0)
             .iter()
@@ -90,8 +101,10 @@ impl Files {
         if files.is_empty() {
             return Err(ErrorKind::NotFound.into());
         }
+        std::fs::create_dir_all(local.parent().unwrap_or(local))?;
         std::fs::create_dir(local)?;
-        for (path, content) in files {
+        let marker = local.join(MARKER_FILE);
+        for (path, content) in files.into_iter().filter(|(path, _)| *path != marker) {
             std::fs::create_dir_all(path.parent().unwrap_or(local))?;
             std::fs::write(path, content)?;
         }
@@ -133,13 +146,15 @@ impl FakeHost {
     }
 
     /// The `nth` call of the agent `name` goes wrong, the first is 1; its script is not asked.
+    /// Likewise `fetch`, `lease`, and `check`: the `nth` check of a lease finds it lost. Checks are not noted as calls.
     pub fn fail(&self, name: &str, nth: usize, fault: Fault) {
         lock(&self.state).faults.push((name.to_owned(), nth, fault));
     }
 
-    /// Another run holds the host from now on, or nobody does.
+    /// Another run holds the host from now on, or nobody does; a lease that is held is lost by that.
     pub fn hold(&self, owner: Option<&str>) {
-        lock(&self.state).holder = owner.map(str::to_owned);
+        let owner = owner.map(str::to_owned);
+        lock(&self.state).holder = owner.map(|owner| Holder { owner, lease: None });
     }
 
     /// Its files.
@@ -246,10 +261,19 @@ impl State {
         let at = now - *self.start.get_or_insert(now);
         let name = name.to_owned();
         let nth = 1 + self.calls.iter().filter(|call| call.name == name).count();
-        let fault = self.faults.iter().find(|(n, i, _)| *n == name && *i == nth);
-        let fault = fault.map(|(_, _, fault)| fault.clone());
+        let fault = self.fault(&name, nth);
         self.calls.push(Call { name, request, at });
         fault
+    }
+
+    fn fault(&self, name: &str, nth: usize) -> Option<Fault> {
+        let fault = self.faults.iter().find(|(n, i, _)| *n == name && *i == nth);
+        fault.map(|(_, _, fault)| fault.clone())
+    }
+
+    /// Whether a lease is the one that holds the host.
+    fn is_held_by(&self, lease: usize) -> bool {
+        self.holder.as_ref().and_then(|holder| holder.lease) == Some(lease)
     }
 
     fn script(&self, name: &str) -> (Option<Answer>, Duration) {
@@ -296,25 +320,58 @@ impl Host for FakeHost {
             if state.note("lease", Value::from(owner)).is_some() {
                 return Err(self.io("take the lease", ErrorKind::PermissionDenied.into()));
             }
-            if let Some(owner) = &state.holder {
+            if let Some(holder) = &state.holder {
                 return Err(HostError::Held {
                     host: self.name.clone(),
-                    owner: owner.clone(),
+                    owner: holder.owner.clone(),
                 });
             }
-            state.holder = Some(owner.to_owned());
-            Ok(Lease(Box::new(Held(Arc::clone(&self.state)))))
+            state.leases += 1;
+            let number = state.leases;
+            state.holder = Some(Holder {
+                owner: owner.to_owned(),
+                lease: Some(number),
+            });
+            Ok(Lease::new(Held {
+                host: self.name.clone(),
+                state: Arc::clone(&self.state),
+                number,
+            }))
         })
     }
 }
 
 /// The lease of a fake host.
-struct Held(Arc<Mutex<State>>);
+struct Held {
+    host: String,
+    state: Arc<Mutex<State>>,
+    number: usize,
+}
+
+impl Hold for Held {
+    fn check(&self) -> Result<(), HostError> {
+        let mut state = lock(&self.state);
+        state.checks += 1;
+        if state.fault("check", state.checks).is_some() {
+            state.holder = None;
+        }
+        if state.is_held_by(self.number) {
+            return Ok(());
+        }
+        Err(HostError::Io {
+            host: self.host.clone(),
+            what: "keep the lease".to_owned(),
+            source: Error::other("it was removed"),
+        })
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut state = lock(&self.0);
-        state.holder = None;
+        let mut state = lock(&self.state);
+        if state.is_held_by(self.number) {
+            state.holder = None;
+        }
         state.note("release", Value::Null);
     }
 }

@@ -1,15 +1,20 @@
 //! The lease of a host: a locked file in its directory. The system frees it when its holder dies.
 
-use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, Write};
-use std::path::Path;
+use std::fs::{File, Metadata, TryLockError};
+use std::io::{Error, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// The lock file's name.
-const NAME: &str = "lease";
+const NAME: &str = ".assay-lease";
+/// No lock file is larger.
+const LIMIT: u64 = 64 << 10;
 
-/// Who holds a host; the content of the lock file.
+/// Who holds a host; the content of the lock file, which is empty when nobody does.
 #[derive(Serialize, Deserialize)]
 struct Holder {
     owner: String,
@@ -18,67 +23,130 @@ struct Holder {
 }
 
 /// Why a host is not held.
+#[derive(Debug)]
 pub(super) enum Refusal {
     /// Another holds it: who, and since when.
     Held(String),
     /// The lock file cannot be used.
-    Io(std::io::Error),
+    Io(Error),
 }
 
 /// A held lock file.
-pub(super) struct Held(File);
+#[derive(Debug)]
+pub(super) struct Held {
+    file: File,
+    path: PathBuf,
+}
 
 /// Takes the lease of the host whose directory is `directory`, which is made when it is missing.
+/// What is not assay's own lock file is neither followed nor changed.
 pub(super) fn take(directory: &Path, owner: &str) -> Result<Held, Refusal> {
     std::fs::create_dir_all(directory).map_err(Refusal::Io)?;
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(directory.join(NAME))
-        .map_err(Refusal::Io)?;
+    let path = directory.join(NAME);
+    let file = open(&path).map_err(Refusal::Io)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Refusal::Held(holder(&mut file))),
+        Err(TryLockError::WouldBlock) => return Err(Refusal::Held(holder(&file))),
         Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
     }
-    let mut held = Held(file);
+    let known = content(&file).map_err(Refusal::Io)?;
+    if !known.is_empty() && serde_json::from_slice::<Holder>(&known).is_err() {
+        let _ = file.unlock();
+        return Err(Refusal::Io(foreign(&path, "it names no holder")));
+    }
+    let held = Held { file, path };
+    // Between the opening and the lock, somebody may have removed it, and another may have locked a new one.
+    held.check().map_err(Refusal::Io)?;
     held.write(owner).map_err(Refusal::Io)?;
     Ok(held)
 }
 
+/// Opens the lock file, which is made when it is missing. A fifo by its name does not hang.
+fn open(path: &Path) -> Result<File, Error> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mode = Mode::from_raw_mode(0o644);
+    let file: File = match rustix::fs::open(path, flags | OFlags::CLOEXEC, mode) {
+        Ok(file) => file.into(),
+        Err(Errno::LOOP) => return Err(foreign(path, "it is a symbolic link")),
+        Err(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => {
+            return Err(foreign(path, "it is no file"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(foreign(path, "it is no file"));
+    }
+    if meta.nlink() > 1 {
+        return Err(foreign(path, "it has another name"));
+    }
+    Ok(file)
+}
+
+fn foreign(path: &Path, why: &str) -> Error {
+    Error::other(format!(
+        "`{}` is left alone, for it is no lease of assay: {why}",
+        path.display()
+    ))
+}
+
+fn content(file: &File) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    file.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Who holds the file, as it says itself. The holder may just now be writing it.
-fn holder(file: &mut File) -> String {
-    let mut text = String::new();
-    let read = file.read_to_string(&mut text);
-    match read.ok().and_then(|_| serde_json::from_str(&text).ok()) {
+fn holder(file: &File) -> String {
+    let read = content(file).ok();
+    match read.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         Some(Holder { owner, pid, since }) => {
-            format!("`{owner}` (process {pid}) since {since:.0}")
+            let owner = owner.replace(char::is_control, " ");
+            format!("{owner} (process {pid}) since {since:.0}")
         }
         None => "another run".to_owned(),
     }
 }
 
 impl Held {
-    fn write(&mut self, owner: &str) -> std::io::Result<()> {
+    /// In one piece: a death leaves the file empty or complete.
+    fn write(&self, owner: &str) -> Result<(), Error> {
         let holder = Holder {
             owner: owner.to_owned(),
             pid: std::process::id(),
             since: jiff::Timestamp::now(),
         };
-        self.0.set_len(0)?;
-        self.0.rewind()?;
-        serde_json::to_writer(&self.0, &holder)?;
-        self.0.write_all(b"\n")?;
-        self.0.sync_data()
+        let mut text = serde_json::to_vec(&holder)?;
+        text.push(b'\n');
+        self.file.set_len(0)?;
+        self.file.write_all_at(&text, 0)?;
+        self.file.sync_data()
+    }
+
+    /// Whether the file by the lease's name is still the one that is locked: removed or replaced, with its directory or
+    /// alone, it keeps nobody else from taking a new one.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let id = |meta: &Metadata| (meta.dev(), meta.ino());
+        let why = match std::fs::symlink_metadata(&self.path) {
+            Ok(meta) if id(&meta) == id(&self.file.metadata()?) => return Ok(()),
+            Ok(_) => "it was replaced".to_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "it was removed".to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        Err(Error::other(why))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // Unlocked by name: a child that is being spawned just now may have a copy of the descriptor for a moment.
-        let _ = self.0.set_len(0);
-        let _ = self.0.unlock();
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
     }
 }

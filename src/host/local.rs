@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
-use super::lease::{self, Refusal};
+use super::lease::{self, Held, Refusal};
 use super::process::{self, End};
-use super::{Command, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
+use super::{Command, Hold, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
 
 /// This machine.
 #[derive(Clone, Debug)]
@@ -81,7 +81,10 @@ impl LocalHost {
             .map_err(|error| Refusal::Io(std::io::Error::other(error)))
             .flatten();
         match taken {
-            Ok(held) => Ok(Lease(Box::new(held))),
+            Ok(held) => Ok(Lease::new(LocalHold {
+                host: self.name.clone(),
+                held,
+            })),
             Err(Refusal::Held(owner)) => Err(HostError::Held {
                 host: self.name.clone(),
                 owner,
@@ -121,6 +124,22 @@ impl Host for LocalHost {
 
     fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
         Box::pin(self.hold(owner))
+    }
+}
+
+/// This machine's lease.
+struct LocalHold {
+    host: String,
+    held: Held,
+}
+
+impl Hold for LocalHold {
+    fn check(&self) -> Result<(), HostError> {
+        self.held.check().map_err(|source| HostError::Io {
+            host: self.host.clone(),
+            what: format!("keep the lease `{}`", self.held.path().display()),
+            source,
+        })
     }
 }
 

@@ -22,8 +22,12 @@ pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
-pub use orphan::exit_when_orphaned;
+pub use orphan::when_orphaned;
 use tokio_util::sync::CancellationToken;
+
+/// The file that says whose a folder of a deployment is: only folders with one are emptied, replaced or removed.
+/// It is no data, so that a fetch leaves it where it is.
+pub const MARKER_FILE: &str = ".assay-marker";
 
 /// A boxed future, so that the traits of the adapters can be used as objects.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,11 +48,13 @@ pub trait Host: Send + Sync {
         watch: Watch<'a>,
     ) -> Pending<'a, Result<Output, HostError>>;
 
-    /// Copies a folder of the host into a local one, which must not exist.
+    /// Copies a folder of the host, without its [`MARKER_FILE`], into a local one, which must not exist; folders above it
+    /// are made. On failure nothing is left of it. Links in the folder stay links; one in its place is refused.
     fn fetch<'a>(&'a self, remote: &'a Path, local: &'a Path)
     -> Pending<'a, Result<(), HostError>>;
 
-    /// Holds the host for one run until the guard is dropped or this process ends.
+    /// Holds the host for one run until the guard is dropped or this process ends. It may be lost before, when somebody
+    /// removes what holds it: [`Lease::check`] tells.
     fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>>;
 }
 
@@ -102,8 +108,33 @@ pub struct Output {
     pub stderr: String,
 }
 
-/// A host that is held for one run.
-pub struct Lease(#[allow(dead_code, reason = "holding it is its purpose")] pub Box<dyn Send>);
+/// A host that is held for one run, until this is dropped.
+pub struct Lease(Box<dyn Hold>);
+
+impl Lease {
+    /// The lease that `hold` keeps.
+    #[must_use]
+    pub fn new(hold: impl Hold + 'static) -> Self {
+        Self(Box::new(hold))
+    }
+
+    /// Whether it still keeps others out; cheap enough to ask before every round.
+    ///
+    /// # Errors
+    /// It was lost: another run may hold the host by now.
+    pub fn check(&self) -> Result<(), HostError> {
+        self.0.check()
+    }
+}
+
+/// What holds a host as long as it is there.
+pub trait Hold: Send + Sync {
+    /// The error says that the host is no longer held, and why.
+    ///
+    /// # Errors
+    /// It is no longer held, or nobody can tell.
+    fn check(&self) -> Result<(), HostError>;
+}
 
 /// Why something on a host failed.
 #[derive(Debug, thiserror::Error)]

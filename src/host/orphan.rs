@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-/// Ends this process, with status 130, when standard input ends: whoever wanted the work is gone.
+/// Calls `then`, on a thread of its own, when standard input ends: whoever wanted the work is gone.
 /// Called after the request was read; nothing else may read standard input from then on.
-pub fn exit_when_orphaned() {
+pub fn when_orphaned(then: impl FnOnce() + Send + 'static) {
     std::thread::spawn(|| {
         wait_for_end(std::io::stdin());
-        std::process::exit(130);
+        then();
     });
 }
 

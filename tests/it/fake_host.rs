@@ -138,6 +138,7 @@ async fn the_files_that_an_agent_writes_can_be_fetched() {
     let files = host.files();
     host.on("load", move |_, _| {
         files.put("/srv/bench/out/a/result.json", "{}");
+        files.put("/srv/bench/out/.assay-marker", "{}");
         files.put("/srv/bench/other", "no");
         Ok(Value::Null)
     });
@@ -164,4 +165,28 @@ async fn a_held_fake_host_names_its_holder_and_is_free_afterwards() {
     assert_eq!(error.to_string(), "host `fake` is held by me");
     drop(lease);
     assert!(host.lease("you").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_fake_host_is_lost_when_ordered_and_stays_lost() {
+    let host = fake();
+    host.fail("check", 2, Fault::Unreachable);
+    let lease = host.lease("me").await.unwrap();
+    lease.check().unwrap();
+    for _ in 0..2 {
+        let error = lease.check().unwrap_err();
+        assert_eq!(error.to_string(), "cannot keep the lease on `fake`");
+    }
+    assert_eq!(host.names(), ["lease"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fake_host_that_another_run_took_over_stays_taken() {
+    let host = fake();
+    let lease = host.lease("me").await.unwrap();
+    host.hold(Some("another run"));
+    assert!(lease.check().is_err());
+    drop(lease);
+    let error = host.lease("me").await.err().unwrap();
+    assert_eq!(error.to_string(), "host `fake` is held by another run");
 }

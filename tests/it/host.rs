@@ -322,6 +322,37 @@ async fn a_folder_is_fetched_whole_and_links_stay_links() {
 }
 
 #[tokio::test]
+async fn a_fetch_leaves_the_marker_and_makes_the_folders_above() {
+    let folder = TempDir::new().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("a/b/to"));
+    std::fs::create_dir_all(from.join("deep")).unwrap();
+    for name in [".assay-marker", "result", "deep/.assay-marker"] {
+        std::fs::write(from.join(name), name).unwrap();
+    }
+    local(&folder).fetch(&from, &to).await.unwrap();
+    let names = |path: &Path| {
+        let names = std::fs::read_dir(path).unwrap();
+        let mut names: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&to), ["deep", "result"]);
+    // Only the one at the top is a marker.
+    assert_eq!(names(&to.join("deep")), [".assay-marker"]);
+}
+
+#[tokio::test]
+async fn a_link_in_the_place_of_a_folder_is_not_fetched() {
+    let folder = TempDir::new().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    std::os::unix::fs::symlink("/etc", &from).unwrap();
+    let error = local(&folder).fetch(&from, &to).await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.ends_with("is a symbolic link"), "{cause}");
+    assert!(!to.exists());
+}
+
+#[tokio::test]
 async fn a_fetch_never_writes_into_a_folder_that_is_there() {
     let folder = TempDir::new().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -347,10 +378,10 @@ async fn a_fetch_that_fails_leaves_nothing() {
 async fn one_run_at_a_time_holds_a_host_and_the_other_learns_who() {
     let folder = TempDir::new().unwrap();
     let host = local(&folder);
-    let lease = host.lease("first").await.unwrap();
+    let lease = host.lease("run `first`").await.unwrap();
     let message = host.lease("second").await.err().unwrap().to_string();
     let start = format!(
-        "host `here` is held by `first` (process {}) since 20",
+        "host `here` is held by run `first` (process {}) since 20",
         std::process::id()
     );
     assert!(message.starts_with(&start), "{message}");
@@ -359,12 +390,136 @@ async fn one_run_at_a_time_holds_a_host_and_the_other_learns_who() {
     assert!(lease.is_ok(), "it is free again");
 }
 
+/// What is said when `plant` put something into the directory of a host before its lease is taken; the causes follow.
+async fn refused_lease(plant: impl Fn(&Path)) -> String {
+    let folder = TempDir::new().unwrap();
+    let host = local(&folder);
+    std::fs::create_dir_all(host.directory()).unwrap();
+    plant(host.directory());
+    let error = host.lease("me").await.err().unwrap();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    format!("{error}: {cause}").replace(&format!("{}/", host.directory().display()), "")
+}
+
+#[tokio::test]
+async fn a_foreign_file_in_the_directory_of_a_host_is_never_emptied() {
+    let folder = TempDir::new().unwrap();
+    let host = local(&folder);
+    std::fs::create_dir_all(host.directory()).unwrap();
+    let foreign = host.directory().join("lease");
+    std::fs::write(&foreign, "of a house").unwrap();
+    drop(host.lease("me").await.unwrap());
+    assert_eq!(std::fs::read_to_string(&foreign).unwrap(), "of a house");
+}
+
+#[tokio::test]
+async fn what_has_the_name_of_a_lease_and_is_none_is_left_alone() {
+    for text in ["of a house", "{}", "\n", "{\"owner\": \"me\"}"] {
+        let said = refused_lease(|directory| {
+            std::fs::write(directory.join(".assay-lease"), text).unwrap();
+        });
+        let end = "`.assay-lease` is left alone, for it is no lease of assay: it names no holder";
+        assert!(said.await.ends_with(end));
+    }
+    let folder = TempDir::new().unwrap();
+    let host = local(&folder);
+    std::fs::create_dir_all(host.directory()).unwrap();
+    let path = host.directory().join(".assay-lease");
+    std::fs::write(&path, "of a house").unwrap();
+    assert!(host.lease("me").await.is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "of a house");
+}
+
+#[tokio::test]
+async fn a_link_by_the_name_of_a_lease_does_not_lead_to_the_emptying_of_a_file() {
+    for target in ["thesis", "not-there"] {
+        let outside = TempDir::new().unwrap();
+        let thesis = outside.path().join("thesis");
+        std::fs::write(&thesis, "years of work").unwrap();
+        let said = refused_lease(|directory| {
+            let link = directory.join(".assay-lease");
+            std::os::unix::fs::symlink(outside.path().join(target), link).unwrap();
+        });
+        assert!(said.await.ends_with("it is a symbolic link"));
+        assert_eq!(std::fs::read_to_string(&thesis).unwrap(), "years of work");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+    let said = refused_lease(|directory| {
+        std::fs::write(directory.join("second"), "").unwrap();
+        std::fs::hard_link(directory.join("second"), directory.join(".assay-lease")).unwrap();
+    });
+    assert!(said.await.ends_with("it has another name"));
+}
+
+#[tokio::test]
+async fn a_folder_or_a_fifo_by_the_name_of_a_lease_is_refused_and_nothing_hangs() {
+    let said = refused_lease(|directory| {
+        std::fs::create_dir(directory.join(".assay-lease")).unwrap();
+    });
+    assert!(said.await.ends_with("it is no file"));
+    let said = refused_lease(|directory| {
+        let mut mkfifo = std::process::Command::new("mkfifo");
+        let made = mkfifo.arg(directory.join(".assay-lease")).status();
+        assert!(made.unwrap().success());
+    });
+    assert!(said.await.ends_with("it is no file"));
+}
+
+/// What the check of a lease says after something happened to the directory of its host.
+async fn checked(happen: impl Fn(&Path)) -> Option<String> {
+    let folder = TempDir::new().unwrap();
+    let host = local(&folder);
+    let lease = host.lease("me").await.unwrap();
+    happen(host.directory());
+    let error = lease.check().err()?;
+    let start = format!(
+        "cannot keep the lease `{}/.assay-lease` on `here`",
+        host.directory().display()
+    );
+    assert_eq!(error.to_string(), start);
+    std::error::Error::source(&error).map(ToString::to_string)
+}
+
+#[tokio::test]
+async fn a_lease_whose_file_or_directory_is_removed_or_replaced_is_lost() {
+    assert_eq!(checked(|_| {}).await, None);
+    let removed = |directory: &Path| std::fs::remove_file(directory.join(".assay-lease")).unwrap();
+    assert_eq!(checked(removed).await.unwrap(), "it was removed");
+    let gone = |directory: &Path| std::fs::remove_dir_all(directory).unwrap();
+    assert_eq!(checked(gone).await.unwrap(), "it was removed");
+    let replaced = |directory: &Path| {
+        let path = directory.join(".assay-lease");
+        std::fs::copy(&path, directory.join("copy")).unwrap();
+        std::fs::rename(directory.join("copy"), path).unwrap();
+    };
+    assert_eq!(checked(replaced).await.unwrap(), "it was replaced");
+    let moved = |directory: &Path| {
+        std::fs::rename(directory, directory.with_file_name("elsewhere")).unwrap();
+        std::fs::create_dir(directory).unwrap();
+        std::fs::write(directory.join(".assay-lease"), "").unwrap();
+    };
+    assert_eq!(checked(moved).await.unwrap(), "it was replaced");
+}
+
+#[tokio::test]
+async fn a_lease_that_was_lost_leaves_that_of_the_next_alone_when_it_ends() {
+    let folder = TempDir::new().unwrap();
+    let host = local(&folder);
+    let lost = host.lease("first").await.unwrap();
+    std::fs::remove_dir_all(host.directory()).unwrap();
+    let next = host.lease("next").await.unwrap();
+    drop(lost);
+    next.check().unwrap();
+    let message = host.lease("third").await.err().unwrap().to_string();
+    assert!(message.contains("is held by next (process"), "{message}");
+}
+
 #[tokio::test]
 async fn the_lease_of_a_holder_that_died_is_free() {
     let folder = TempDir::new().unwrap();
     let host = local(&folder);
     std::fs::create_dir_all(host.directory()).unwrap();
-    let file = host.directory().join("lease");
+    let file = host.directory().join(".assay-lease");
     let dead = r#"{"owner": "dead", "pid": 1, "since": "2026-01-02T03:04:05Z"}"#;
     std::fs::write(&file, dead).unwrap();
     // Held by another process, whose death is the only thing that frees it.
@@ -380,7 +535,7 @@ async fn the_lease_of_a_holder_that_died_is_free() {
     let message = host.lease("next").await.err().unwrap().to_string();
     assert_eq!(
         message,
-        "host `here` is held by `dead` (process 1) since 2026-01-02T03:04:05Z"
+        "host `here` is held by dead (process 1) since 2026-01-02T03:04:05Z"
     );
     kill_group(holder.id());
     holder.wait().unwrap();

@@ -1,9 +1,9 @@
 //! A snapshot's manifest: every file, folder and link in it, written beside it, and the comparison with what is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::{BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::Marker;
+use super::marker::open_plain;
+use super::survey::Survey;
+use super::switch::rename;
 use crate::snapshot::SnapshotError;
 use crate::snapshot::error::Tried;
 
@@ -42,10 +45,17 @@ pub struct Entry {
     pub gid: u32,
     /// Last change of the content, seconds since 1970, and nanoseconds.
     pub modified: (i64, i64),
+    /// Last change of the snapshot's own file by any means (`ctime`), likewise. No program can set it, so that as long as
+    /// it is the same, so is the content. Only files have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<(i64, i64)>,
     /// What it is.
     #[serde(flatten)]
     pub kind: Kind,
 }
+
+/// When the files of a snapshot were last changed by any means, by their paths.
+pub(super) type Changes<'a> = HashMap<&'a OsStr, (i64, i64)>;
 
 /// What an entry is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +121,7 @@ impl Entry {
             uid: meta.uid(),
             gid: meta.gid(),
             modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: None,
             kind,
         }
     }
@@ -155,12 +166,29 @@ impl Manifest {
         }
     }
 
+    /// Notes when the files of the finished snapshot were last changed.
+    pub(super) fn note_changes(&mut self, snapshot: &Survey) {
+        let files = snapshot.items.iter().filter(|item| item.meta.is_file());
+        let changes: Changes<'_> = files
+            .map(|item| (item.path.as_os_str(), item.changed()))
+            .collect();
+        for entry in &mut self.entries {
+            entry.changed = changes.get(&*entry.path.0).copied();
+        }
+    }
+
+    /// What was noted of changes.
+    pub(super) fn changes(&self) -> Changes<'_> {
+        let entries = self.entries.iter();
+        entries
+            .filter_map(|entry| Some((&*entry.path.0, entry.changed?)))
+            .collect()
+    }
+
     /// Reads the manifest beside a snapshot, if there is one.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, SnapshotError> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).tried("read", path),
+        let Some(file) = open_plain(path)? else {
+            return Ok(None);
         };
         let manifest = serde_json::from_reader(BufReader::new(file));
         manifest
@@ -180,21 +208,29 @@ impl Manifest {
             .collect()
     }
 
-    /// Writes it to disk, whole or not at all.
+    /// Writes it to disk, whole or not at all; neither it nor what a dead call left of it may be there.
     pub(super) fn write(&self, path: &Path) -> Result<(), SnapshotError> {
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".new");
-        let unfinished = PathBuf::from(unfinished);
-        let file = File::create(&unfinished).tried("write", &unfinished)?;
+        let unfinished = unfinished(path);
+        // Made anew, so that no link by this name is followed.
+        let file = File::create_new(&unfinished).tried("make", &unfinished)?;
+        let written = self
+            .write_to(file)
+            .tried("write", &unfinished)
+            .and_then(|()| rename(&unfinished, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write_to(&self, file: File) -> std::io::Result<()> {
         let mut writer = BufWriter::new(file);
-        serde_json::to_writer(&mut writer, self).tried("write", &unfinished)?;
+        serde_json::to_writer(&mut writer, self)?;
+        writer.write_all(b"\n")?;
         let file = writer
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error);
-        let mut file = file.tried("write", &unfinished)?;
-        file.write_all(b"\n").tried("write", &unfinished)?;
-        file.sync_all().tried("write", &unfinished)?;
-        fs::rename(&unfinished, path).tried("write", path)
+            .map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()
     }
 
     /// Refuses entries that are not those of the manifest, naming the first below `root`.
@@ -223,4 +259,37 @@ impl Manifest {
             None => Ok(()),
         }
     }
+}
+
+/// Removes what a dead call of the same marker left of the manifest at `path`: its beginning tells. Anything else is
+/// refused.
+pub(super) fn remove_unfinished(path: &Path, marker: &Marker) -> Result<(), SnapshotError> {
+    let path = &unfinished(path);
+    let Some(file) = open_plain(path)? else {
+        return Ok(());
+    };
+    let empty = serde_json::to_vec(&Manifest::new(marker, Vec::new()));
+    let empty = empty.expect("a manifest is plain data");
+    let beginning = empty
+        .strip_suffix(b"]}")
+        .expect("the entries come last, in a list");
+    let mut found = Vec::new();
+    file.take(beginning.len() as u64)
+        .read_to_end(&mut found)
+        .tried("read", path)?;
+    if beginning.starts_with(&found) {
+        return fs::remove_file(path).tried("remove", path);
+    }
+    Err(SnapshotError::NotOurs {
+        path: path.clone(),
+        found: None,
+        wanted: marker.clone(),
+    })
+}
+
+/// A manifest that is being written; it becomes the manifest by a rename.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
 }

@@ -3,17 +3,17 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, Read, Write};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+pub use crate::host::MARKER_FILE;
 use crate::snapshot::SnapshotError;
 use crate::snapshot::error::Tried;
 
-/// The marker file's name.
-pub const MARKER_FILE: &str = ".assay-marker";
 /// A marker that is being written; it becomes the marker by a rename.
 const UNFINISHED: &str = ".assay-marker.new";
 /// No marker is larger.
@@ -45,12 +45,8 @@ impl Marker {
     /// It cannot be read, or there is something else by its name.
     pub fn of(directory: &Path) -> Result<Option<Self>, SnapshotError> {
         let path = directory.join(MARKER_FILE);
-        // A link or a fifo by this name is neither followed nor waited for.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file: File = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Ok(file) => file.into(),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).tried("read", &path),
+        let Some(file) = open_plain(&path)? else {
+            return Ok(None);
         };
         let mut text = Vec::new();
         file.take(LIMIT)
@@ -86,6 +82,21 @@ impl Marker {
         file.sync_all().tried("write", &unfinished)?;
         fs::rename(&unfinished, &path).tried("make", &path)
     }
+}
+
+/// Opens a file of assay's own, if it is there. A link by its name is not followed, a fifo not waited for: both are errors.
+pub(super) fn open_plain(path: &Path) -> Result<Option<File>, SnapshotError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: File = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(Error::other("it is a symbolic link")).tried("read", path),
+        Err(error) => return Err(error).tried("read", path),
+    };
+    if !file.metadata().tried("look at", path)?.is_file() {
+        return Err(Error::other("it is no file")).tried("read", path);
+    }
+    Ok(Some(file))
 }
 
 /// Whether a file's name is one of assay's own, which are no data.

@@ -2,6 +2,11 @@
 //!
 //! Whatever moment a call dies at, the directory it works on is there as it was or as it will be, never in between;
 //! what the call left beside it carries the marker, and the next call removes it.
+//!
+//! A restore compares what it puts back with the snapshot's manifest: kinds, sizes, modes, owners and times of everything,
+//! and the sha256 of every file that it copies. A file whose blocks it shares is hashed only if the system says that it was
+//! changed by any means since the snapshot was taken (`ctime`, which no program can set); what rots on the disk without a
+//! write is found there by [`verify`] alone, which reads everything.
 
 mod content;
 mod manifest;
@@ -24,6 +29,7 @@ pub use progress::{Listener, Progress, Stage};
 use serde::{Deserialize, Serialize};
 pub use tree::Cloning;
 
+use self::manifest::Changes;
 use self::place::Place;
 use self::progress::Telling;
 use self::survey::Survey;
@@ -94,6 +100,7 @@ fn remove_at(
         switch::discard(place, marker, telling)?;
     }
     let path = place.sibling(MANIFEST);
+    manifest::remove_unfinished(&path, marker)?;
     match own_manifest(&path, marker)? {
         Some(_) => fs::remove_file(&path).tried("remove", &path),
         None => Ok(()),
@@ -118,12 +125,14 @@ pub fn take(order: &Order, cloning: Cloning, watch: Listener<'_>) -> Result<Done
         into: snapshot.sibling(PARTIAL),
         marker: &order.marker,
         cloning,
-        hash: true,
+        known: &Changes::new(),
     };
     let manifest = snapshot.sibling(MANIFEST);
     write.run(telling, |entries, telling| {
         telling.stage(Stage::Comparing);
-        Manifest::new(&order.marker, entries).write(&manifest)?;
+        let mut contents = Manifest::new(&order.marker, entries);
+        contents.note_changes(&Survey::of(&snapshot.sibling(PARTIAL))?);
+        contents.write(&manifest)?;
         telling.stage(Stage::Switching);
         switch::rename(&snapshot.sibling(PARTIAL), snapshot.path())?;
         switch::flush(snapshot.parent())
@@ -133,8 +142,8 @@ pub fn take(order: &Order, cloning: Cloning, watch: Listener<'_>) -> Result<Done
 /// Puts the data of a snapshot in the place of a data directory, which carries the same marker or is not there.
 ///
 /// # Errors
-/// A place is refused, something is not ours, the snapshot is not whole, the disk is too small. The data directory
-/// stays as it was then.
+/// A place is refused, something is not ours, the snapshot is not whole or differs from its manifest, the disk is too
+/// small. The data directory stays as it was then.
 pub fn restore(
     order: &Order,
     cloning: Cloning,
@@ -157,12 +166,17 @@ fn restore_with(
     }
     fs::create_dir_all(data.parent()).tried("make", data.parent())?;
     switch::tidy(&data, &order.marker, telling)?;
+    // A copy reads every byte anyway. Sharing blocks reads none, and need not where nothing can have changed.
+    let known = match cloning {
+        Cloning::Copy => Changes::new(),
+        Cloning::Reflink => manifest.changes(),
+    };
     let write = Write {
         from: &snapshot,
         into: data.sibling(INCOMING),
         marker: &order.marker,
         cloning,
-        hash: false,
+        known: &known,
     };
     write.run(telling, |entries, telling| {
         telling.stage(Stage::Comparing);
@@ -247,7 +261,7 @@ struct Write<'a> {
     into: PathBuf,
     marker: &'a Marker,
     cloning: Cloning,
-    hash: bool,
+    known: &'a Changes<'a>,
 }
 
 impl Write<'_> {
@@ -300,7 +314,7 @@ impl Write<'_> {
             from: self.from.path(),
             to: &self.into,
             cloning: self.cloning,
-            hash: self.hash,
+            known: self.known,
             telling,
         };
         let entries = copying.run(survey)?;

@@ -71,10 +71,10 @@ impl Rules {
     fn of_this_machine() -> Result<Self, SnapshotError> {
         let mounts = mounts().tried("read", Path::new("/proc/self/mountinfo"))?;
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        // Users of a directory service are not in that file; this one's home is known without it.
-        let homes = homes(&users).chain(std::env::home_dir());
         Ok(Self {
-            homes: homes.filter_map(|home| home.canonicalize().ok()).collect(),
+            homes: homes(&users, Path::new("/home"))
+                .filter_map(|home| home.canonicalize().ok())
+                .collect(),
             mounts: mounts.into_iter().map(|mount| mount.point).collect(),
         })
     }
@@ -130,11 +130,16 @@ impl Rules {
     }
 }
 
-/// The homes in the text of `/etc/passwd`.
-fn homes(users: &str) -> impl Iterator<Item = PathBuf> {
-    users
-        .lines()
-        .filter_map(|line| line.split(':').nth(5).map(PathBuf::from))
+/// Root's home, those in the text of `/etc/passwd`, and all that lies in `usual`: users of a directory service are not
+/// in that file.
+fn homes(users: &str, usual: &Path) -> impl Iterator<Item = PathBuf> {
+    let field = |line: &str| line.split(':').nth(5).map(PathBuf::from);
+    let known = users.lines().filter_map(field);
+    let others = fs::read_dir(usual).into_iter().flatten().flatten();
+    [PathBuf::from("/root")]
+        .into_iter()
+        .chain(known)
+        .chain(others.map(|entry| entry.path()))
 }
 
 /// A path that is not there yet, its existing part without links.
@@ -271,10 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn the_homes_are_read_from_the_list_of_users() {
+    fn the_homes_are_those_of_the_list_of_users_and_of_the_usual_folder() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let other = folder.path().join("bob");
+        fs::create_dir(&other).unwrap();
         let users =
-            "root:x:0:0:root:/root:/bin/bash\n\nann:x:1000:1000::/export/home/ann:/bin/sh\nbad";
-        let homes: Vec<_> = homes(users).collect();
-        assert_eq!(homes, [Path::new("/root"), Path::new("/export/home/ann")]);
+            "daemon:x:1:1::/usr/sbin:/bin/sh\n\nann:x:1000:1000::/export/home/ann:/bin/sh\nbad";
+        let found: Vec<_> = homes(users, folder.path()).collect();
+        let known = ["/root", "/usr/sbin", "/export/home/ann"].map(Path::new);
+        assert_eq!(found[..3], known);
+        assert_eq!(found[3..], [other.as_path()]);
+        let without = homes("", Path::new("/no/such/folder"));
+        assert_eq!(Vec::from_iter(without), [Path::new("/root")]);
     }
 }

@@ -37,6 +37,11 @@ pub(super) struct Item {
 }
 
 impl Item {
+    /// Its last change by any means: seconds since 1970, and nanoseconds.
+    pub(super) fn changed(&self) -> (i64, i64) {
+        (self.meta.ctime(), self.meta.ctime_nsec())
+    }
+
     /// Its path below `root`, without a slash at the end.
     pub(super) fn below(&self, root: &Path) -> PathBuf {
         if self.path.as_os_str().is_empty() {

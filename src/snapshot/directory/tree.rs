@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
 use serde::{Deserialize, Serialize};
 
 use super::content;
-use super::manifest::{Entry, Kind};
+use super::manifest::{Changes, Entry, Kind};
 use super::progress::Telling;
 use super::survey::{Item, Survey, same};
 use crate::snapshot::SnapshotError;
@@ -31,8 +31,8 @@ pub(super) struct Copying<'a, 'b> {
     pub(super) from: &'a Path,
     pub(super) to: &'a Path,
     pub(super) cloning: Cloning,
-    /// Whether contents are hashed.
-    pub(super) hash: bool,
+    /// When files were last changed whose contents are known; all other contents are hashed.
+    pub(super) known: &'a Changes<'a>,
     pub(super) telling: &'a mut Telling<'b>,
 }
 
@@ -126,7 +126,8 @@ impl Copying<'_, '_> {
         let target = options.read(true).write(true).create_new(true).open(&to);
         let target = target.tried("make", &to)?;
         let size = before.len();
-        let sha256 = self.content(&from, &target, size, path)?;
+        let hash = self.known.get(item.path.as_os_str()) != Some(&item.changed());
+        let sha256 = self.content((&from, &target), size, hash, path)?;
         dress(&target, &item.meta).tried("set owner, mode and time of", &to)?;
         let after = from.metadata().tried("look at", path)?;
         let written = target.metadata().tried("look at", &to)?;
@@ -140,21 +141,21 @@ impl Copying<'_, '_> {
     /// Fills a file; returns its sha256 if one is wanted.
     fn content(
         &mut self,
-        from: &File,
-        to: &File,
+        (from, to): (&File, &File),
         size: u64,
+        hash: bool,
         path: &Path,
     ) -> Result<String, SnapshotError> {
         let telling = &mut *self.telling;
         let mut step = |bytes| telling.done(0, bytes);
         if self.cloning == Cloning::Copy {
-            return content::copy(from, to, size, self.hash, &mut step).tried("copy", path);
+            return content::copy(from, to, size, hash, &mut step).tried("copy", path);
         }
         content::share(from, to).map_err(|source| SnapshotError::Reflink {
             path: path.to_owned(),
             source,
         })?;
-        if self.hash {
+        if hash {
             return content::hash(to, size, &mut step).tried("read the copy of", path);
         }
         step(size);

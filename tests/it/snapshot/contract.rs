@@ -202,6 +202,60 @@ async fn reflink_shares_blocks_and_copy_does_not() {
     assert!(copied >= size as u64, "{copied} bytes");
 }
 
+/// Does something to a file that leaves its size and its time of modification.
+fn secretly(path: &Path, change: impl Fn(&fs::File)) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    change(&file);
+    file.set_modified(time).unwrap();
+}
+
+#[tokio::test]
+async fn reflink_notices_a_change_without_reading_what_did_not_change() {
+    let disk = match Disk::xfs() {
+        Ok(disk) => disk,
+        Err(why) => return skipped("reflink_notices_a_change", &why),
+    };
+    let bench = Bench::within(&disk.folder().join("bench"));
+    bench.write("table", "kept");
+    bench.write("other", "kept");
+    take(&Reflink, &bench.order).await.unwrap();
+    for _ in 0..2 {
+        bench.write("table", "data");
+        restore(&Reflink, &bench.order).await.unwrap();
+        assert_eq!(bench.read("table"), "kept");
+    }
+    // Touched, but not changed.
+    let table = bench.snapshot().join("table");
+    secretly(&table, |_| {});
+    restore(&Reflink, &bench.order).await.unwrap();
+    let expected = format!(
+        "`{}` differs from its snapshot's manifest: its content is another",
+        table.display()
+    );
+    // With a false checksum in the manifest, what is read is refused and what is not read is put back.
+    let manifest = fs::read_to_string(bench.manifest()).unwrap();
+    let false_one = |name: &str| {
+        let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        let entries = manifest["entries"].as_array_mut().unwrap();
+        let entry = entries.iter_mut().find(|e| e["path"] == name).unwrap();
+        entry["sha256"] = "0".repeat(64).into();
+        fs::write(bench.manifest(), manifest.to_string()).unwrap();
+    };
+    false_one("other");
+    restore(&Reflink, &bench.order).await.unwrap();
+    false_one("table");
+    let error = restore(&Reflink, &bench.order).await.unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    fs::write(bench.manifest(), manifest).unwrap();
+    secretly(&table, |file| {
+        std::os::unix::fs::FileExt::write_all_at(file, b"K", 0).unwrap();
+    });
+    let error = restore(&Reflink, &bench.order).await.unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(bench.read("table"), "kept");
+}
+
 #[tokio::test]
 async fn reflink_fails_where_blocks_cannot_be_shared_and_never_copies_instead() {
     let folder = TempDir::new().unwrap();

@@ -4,6 +4,7 @@ mod agents;
 mod contract;
 mod crash;
 mod disk;
+mod output;
 mod ownership;
 mod random;
 mod trees;

@@ -1,9 +1,10 @@
 //! Whose a directory is: nothing is emptied, replaced or removed that does not carry the marker.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::path::Path;
 
-use assay::snapshot::directory::{deploy, remove, restore, take, verify};
+use assay::snapshot::directory::{deploy, digest, remove, restore, take, verify};
 use assay::snapshot::{Order, SnapshotError};
 use tempfile::TempDir;
 
@@ -212,6 +213,92 @@ fn a_snapshot_that_is_not_there_is_not_restored_and_the_data_stays() {
     assert_eq!(bench.read("table"), "kept");
 }
 
+/// A bench whose next snapshot is refused because of what `plant` put where its manifest is written; `said` begins the
+/// refusal. Nothing else is there afterwards.
+fn planted(plant: impl Fn(&Path), name: &str, said_start: &str) {
+    let bench = Bench::new();
+    bench.write("table", "kept");
+    fs::create_dir_all(bench.snapshot().parent().unwrap()).unwrap();
+    let path = bench.snapshot().with_file_name(name);
+    plant(&path);
+    let before = fs::symlink_metadata(&path).unwrap();
+    let error = take(&bench.order, COPY, &mut quiet).unwrap_err();
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+    let said = format!("{error}{}", cause.unwrap_or_default());
+    assert!(
+        said.starts_with(&said_start.replace("PATH", &path.display().to_string())),
+        "{said}"
+    );
+    let after = fs::symlink_metadata(&path).unwrap();
+    let stamp = |m: &fs::Metadata| (m.ino(), m.len(), m.mtime(), m.mtime_nsec());
+    assert_eq!(stamp(&before), stamp(&after), "it is left as it is");
+    assert_eq!(bench.names(), ["data", "snapshots", name]);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_manifest_leads_to_no_other_file() {
+    let outside = TempDir::new().unwrap();
+    let thesis = outside.path().join("thesis");
+    fs::write(&thesis, "years of work").unwrap();
+    for name in ["t0.manifest.json.new", "t0.manifest.json"] {
+        for target in ["thesis", "not-there"] {
+            let plant = |path: &Path| symlink(outside.path().join(target), path);
+            planted(
+                |path| plant(path).unwrap(),
+                name,
+                "cannot read `PATH`: it is a symbolic link",
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(&thesis).unwrap(), "years of work");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_fifo_or_a_folder_in_the_place_of_a_manifest_is_refused_and_nothing_hangs() {
+    for name in ["t0.manifest.json.new", "t0.manifest.json"] {
+        let fifo = |path: &Path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        };
+        let said = "cannot read `PATH`: it is no file";
+        planted(fifo, name, said);
+        planted(|path| fs::create_dir(path).unwrap(), name, said);
+    }
+}
+
+#[test]
+fn a_foreign_file_in_the_place_of_a_manifest_is_left_alone() {
+    let write = |text: &'static str| move |path: &Path| fs::write(path, text).unwrap();
+    let said = "`PATH` is left alone: it carries no marker of assay";
+    for text in [
+        "thesis",
+        "{\"format\":1,\"marker\":{\"experiment\":\"other\",\"deployment\":\"wal\"}",
+    ] {
+        planted(write(text), "t0.manifest.json.new", said);
+    }
+    planted(
+        write("thesis"),
+        "t0.manifest.json",
+        "cannot understand `PATH`",
+    );
+}
+
+#[test]
+fn what_a_dead_call_left_of_a_manifest_is_removed() {
+    for length in [0, 1, 30, 80, usize::MAX] {
+        let bench = taken();
+        let text = fs::read(bench.manifest()).unwrap();
+        let left = bench.snapshot().with_file_name("t0.manifest.json.new");
+        fs::write(&left, &text[..length.min(text.len())]).unwrap();
+        take(&bench.order, COPY, &mut quiet).unwrap();
+        assert!(!left.exists());
+        fs::write(&left, &text[..length.min(text.len())]).unwrap();
+        remove(bench.snapshot(), &marker(), &mut quiet).unwrap();
+        assert_eq!(bench.names(), ["data", "snapshots"]);
+    }
+}
+
 /// What a restore and a verification say of a snapshot that was tampered with; the data stays.
 fn tampered(tamper: impl Fn(&Bench)) -> (Option<String>, String) {
     let bench = taken();
@@ -277,19 +364,80 @@ fn a_snapshot_that_lost_or_gained_a_file_is_not_restored() {
     );
 }
 
+/// Changes a file of the snapshot without a trace in its size and times.
+fn rot(bench: &Bench) {
+    let path = bench.snapshot().join("table");
+    let file = File::options().write(true).open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"K", 0).unwrap();
+    file.set_modified(time).unwrap();
+}
+
 #[test]
-fn a_bit_that_rotted_in_a_snapshot_is_found_by_its_verification() {
-    let (_, verified) = tampered(|bench| {
-        let path = bench.snapshot().join("table");
-        let file = File::options().write(true).open(path).unwrap();
-        let time = file.metadata().unwrap().modified().unwrap();
-        file.write_all_at(b"K", 0).unwrap();
-        file.set_modified(time).unwrap();
-    });
-    assert_eq!(
-        verified,
-        "`table` differs from its snapshot's manifest: its content is another"
+fn content_that_changed_without_a_trace_is_neither_verified_nor_copied_back() {
+    let (restored, verified) = tampered(rot);
+    let expected = "`table` differs from its snapshot's manifest: its content is another";
+    assert_eq!(restored.unwrap(), expected);
+    assert_eq!(verified, expected);
+}
+
+#[test]
+fn the_digest_of_the_manifest_does_not_see_what_happened_to_the_files() {
+    let bench = taken();
+    let before = digest(bench.snapshot(), &marker()).unwrap();
+    rot(&bench);
+    assert_eq!(digest(bench.snapshot(), &marker()).unwrap(), before);
+    assert!(verify(bench.snapshot(), &marker(), &mut quiet).is_err());
+}
+
+#[test]
+fn a_verification_says_what_is_missing() {
+    let bench = taken();
+    fs::remove_file(bench.manifest()).unwrap();
+    let without = said(verify(bench.snapshot(), &marker(), &mut quiet));
+    let manifest = bench.manifest();
+    let expected = format!("there is no manifest at `{}`", manifest.display());
+    assert_eq!(without, expected);
+    let bench = taken();
+    fs::write(bench.manifest(), "{\"format\": 1").unwrap();
+    let said_now = said(verify(bench.snapshot(), &marker(), &mut quiet));
+    let expected = format!("cannot understand `{}`", bench.manifest().display());
+    assert_eq!(said_now, expected);
+    let other = said(verify(bench.snapshot(), &other_marker(), &mut quiet));
+    assert!(other.contains("is left alone"), "{other}");
+    remove(bench.data(), &marker(), &mut quiet).unwrap();
+    fs::remove_dir_all(bench.snapshot()).unwrap();
+    let said_then = said(verify(bench.snapshot(), &marker(), &mut quiet));
+    assert!(
+        said_then.starts_with("there is no snapshot at"),
+        "{said_then}"
     );
+}
+
+#[test]
+fn a_verification_finds_a_file_that_became_a_link_a_folder_or_a_fifo() {
+    let replaced = |make: fn(&Path)| {
+        let (_, verified) = tampered(move |bench| {
+            let root = File::open(bench.snapshot()).unwrap();
+            let time = root.metadata().unwrap().modified().unwrap();
+            let path = bench.snapshot().join("table");
+            fs::rename(&path, bench.data().join("moved")).unwrap();
+            make(&path);
+            root.set_modified(time).unwrap();
+        });
+        verified
+    };
+    let another = "`table` differs from its snapshot's manifest: it is of another kind";
+    assert_eq!(
+        replaced(|path| symlink("/etc/passwd", path).unwrap()),
+        another
+    );
+    assert_eq!(replaced(|path| fs::create_dir(path).unwrap()), another);
+    let fifo = replaced(|path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    });
+    assert_eq!(fifo, "`table` is a fifo, which a snapshot cannot hold");
 }
 
 #[test]
