@@ -14,7 +14,10 @@
 //! | 1 | spec |
 //! | 0 | units, measurement |
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failed unwrap fails its test"))]
+#![cfg_attr(
+    test,
+    expect(clippy::unwrap_used, reason = "a failed unwrap fails its test")
+)]
 
 pub mod artifacts;
 pub mod cli;

@@ -3,9 +3,14 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::reader::read_file;
 use super::{ArchiveError, Entry, Event};
+
+/// How long a lock that is no writer's may last, and how often it is tried.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An event log open for writing. It is locked, so that one process at a time writes.
 #[derive(Debug)]
@@ -33,11 +38,7 @@ impl EventLog {
             .create(true)
             .open(path)
             .map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ArchiveError::Busy(path.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(io(source)),
-        }
+        lock(&file, path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
@@ -75,6 +76,20 @@ impl EventLog {
 
     fn error(&self, source: std::io::Error) -> ArchiveError {
         ArchiveError::io("write", &self.path, source)
+    }
+}
+
+/// Locks the log for writing. A lock that is gone after a moment is no writer's: a reader looks whether there is one, or a
+/// killed writer's child still has its descriptors, between its birth and its first instruction.
+fn lock(file: &File, path: &Path) -> Result<(), ArchiveError> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(source)) => return Err(ArchiveError::io("open", path, source)),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(ArchiveError::Busy(path.to_owned())),
+        }
     }
 }
 

@@ -22,11 +22,6 @@ struct Folder {
     directory: PathBuf,
 }
 
-#[derive(Deserialize)]
-struct Output {
-    output: PathBuf,
-}
-
 pub(super) fn agent(args: &Agent) -> Code {
     let mut line = String::new();
     let request = match std::io::stdin().lock().read_line(&mut line) {
@@ -50,7 +45,6 @@ fn work(name: &str, request: Value) -> Outcome {
         "facts" => facts(&read::<Folder>(request)?),
         "disk-usage" => disk_usage(&read::<Folder>(request)?),
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
-        "load-discard" => outcome(load::discard(&read::<Output>(request)?.output)),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
         _ => match snapshot::agent(name, request, &mut |p| progress(&p)) {

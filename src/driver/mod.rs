@@ -3,7 +3,7 @@
 mod native;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use native::Native;
 
@@ -52,10 +52,4 @@ pub enum DriverError {
         /// What is wrong.
         why: String,
     },
-}
-
-/// The folder on a client that the files of a run go to.
-#[must_use]
-pub fn output_folder(deployment: &Path, round: &str) -> PathBuf {
-    deployment.join("out").join(round)
 }

@@ -1,18 +1,24 @@
-//! The lease of a host: a locked file in its directory. The system frees it when its holder dies.
+//! The lease of a host: a locked file in its directory. The system frees it when its holder and all that it started here
+//! are dead: programs inherit the lock, so that one which outlives a killed run for a moment still keeps others out.
 
 use std::fs::{File, Metadata, TryLockError};
-use std::io::{Error, Read};
+use std::io::Error;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// The lock file's name.
 const NAME: &str = ".assay-lease";
+/// How long what a dead holder started may still take, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(20);
 /// No lock file is larger.
-const LIMIT: u64 = 64 << 10;
+const LIMIT: usize = 64 << 10;
 
 /// Who holds a host; the content of the lock file, which is empty when nobody does.
 #[derive(Serialize, Deserialize)]
@@ -44,11 +50,7 @@ pub(super) fn take(directory: &Path, owner: &str) -> Result<Held, Refusal> {
     std::fs::create_dir_all(directory).map_err(Refusal::Io)?;
     let path = directory.join(NAME);
     let file = open(&path).map_err(Refusal::Io)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Refusal::Held(holder(&file))),
-        Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
-    }
+    lock(&file)?;
     let known = content(&file).map_err(Refusal::Io)?;
     if !known.is_empty() && serde_json::from_slice::<Holder>(&known).is_err() {
         let _ = file.unlock();
@@ -61,11 +63,38 @@ pub(super) fn take(directory: &Path, owner: &str) -> Result<Held, Refusal> {
     Ok(held)
 }
 
+/// Locks the file. One whose holder is dead is waited for: what the holder left running ends by itself.
+fn lock(file: &File) -> Result<(), Refusal> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
+            Err(TryLockError::WouldBlock) if is_orphaned(file) && Instant::now() < patience => {
+                std::thread::sleep(PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => return Err(Refusal::Held(holder(file))),
+        }
+    }
+}
+
+/// Whether the process that holds the file is dead.
+fn is_orphaned(file: &File) -> bool {
+    let known = content(file)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Holder>(&bytes).ok());
+    let pid = known
+        .and_then(|holder| i32::try_from(holder.pid).ok())
+        .and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
 /// Opens the lock file, which is made when it is missing. A fifo by its name does not hang.
+/// It stays open in programs that are started from here.
 fn open(path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mode = Mode::from_raw_mode(0o644);
-    let file: File = match rustix::fs::open(path, flags | OFlags::CLOEXEC, mode) {
+    let file: File = match rustix::fs::open(path, flags, mode) {
         Ok(file) => file.into(),
         Err(Errno::LOOP) => return Err(foreign(path, "it is a symbolic link")),
         Err(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => {
@@ -91,8 +120,9 @@ fn foreign(path: &Path, why: &str) -> Error {
 }
 
 fn content(file: &File) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    file.take(LIMIT).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; LIMIT];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
     Ok(bytes)
 }
 

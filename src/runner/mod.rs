@@ -141,6 +141,7 @@ impl StepError {
 /// A run in progress.
 struct Runner<'a> {
     context: &'a Context<'a>,
+    leases: &'a [Lease],
     log: EventLog,
     state: State,
     observe: &'a mut (dyn FnMut(Notice<'_>) + Send),
@@ -174,6 +175,7 @@ pub async fn run(
     };
     let mut runner = Runner {
         context,
+        leases,
         log,
         state,
         observe,
@@ -260,6 +262,8 @@ impl Runner<'_> {
             if self.context.control.is_stopping() {
                 return Ok(Outcome::Cancelled);
             }
+            // Without its lease another run may be working on the same data.
+            self.leases.iter().try_for_each(Lease::check)?;
             if let Some(reason) = self.state.unready.get(&round.deployment).cloned() {
                 self.skip(round, reason)?;
                 continue;

@@ -123,8 +123,7 @@ impl Runner<'_> {
             .iter()
             .find(|d| d.id == round.deployment)
             .expect("a round has its deployment");
-        let mut site = Site::of(self.context, deployment);
-        site.output = site.output.join(format!("{}+{attempt}", round.id));
+        let site = Site::of(self.context, deployment);
         let folder = self.context.layout.round(&round.id, attempt);
         self.record(Event::RoundStarted {
             round: round.id.clone(),
@@ -265,10 +264,18 @@ impl Runner<'_> {
             }
             Action::Measure(measure) => self.measure(site, measure, body, so_far).await,
             Action::Stop => Ok(site.database.stop(&*site.host, teardown).await?),
-            Action::Collect => match so_far.measured {
-                Some(tool) => collect(site, tool, folder, teardown, so_far).await,
-                None => Ok(()),
-            },
+            Action::Collect => {
+                let collected = match so_far.measured {
+                    Some(tool) => collect(site, tool, folder, teardown, so_far).await,
+                    None => Ok(()),
+                };
+                let removed: Result<(), AgentError> =
+                    ask(&*site.client, "remove", &site.results(), teardown).await;
+                if let Err(error) = removed {
+                    tracing::warn!("results stay behind on `{}`: {error}", site.client.name());
+                }
+                collected
+            }
             Action::Deploy | Action::Load(_) | Action::Snapshot => {
                 unreachable!("a step of preparation only")
             }
@@ -303,6 +310,8 @@ impl Runner<'_> {
         bounds: Bounds<'_>,
         so_far: &mut Attempt,
     ) -> Result<(), StepError> {
+        // Empty and marked: what an earlier round left behind must not be taken for this one's.
+        let () = ask(&*site.client, "deploy", &site.results(), bounds).await?;
         let tool = driver(measure.workload.driver);
         let order = tool.run(&site.database.target(), measure, &site.output);
         self.drive(site, &order, bounds, &mut so_far.log).await?;
@@ -404,9 +413,6 @@ async fn collect(
     if load.count() == 0 {
         return Err(StepError::NoSuccess(load.errors()));
     }
-    // Its own copy is home; leaving it behind on the client would be harmless.
-    let request = serde_json::json!({ "output": site.output });
-    let () = ask(&*site.client, "load-discard", &request, bounds).await?;
     Ok(())
 }
 

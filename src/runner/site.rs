@@ -119,6 +119,14 @@ impl Site {
         ask(&*self.host, "snapshot-digest", &place, bounds).await
     }
 
+    /// The folder that its driver leaves results in.
+    pub(super) fn results(&self) -> MarkedDirectory {
+        MarkedDirectory {
+            directory: self.output.clone(),
+            marker: self.marker.clone(),
+        }
+    }
+
     /// Reads its whole snapshot and compares it with its manifest.
     pub(super) async fn verify(&self, bounds: Bounds<'_>) -> Result<(), AgentError> {
         let place = MarkedDirectory {

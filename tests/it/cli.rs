@@ -701,3 +701,45 @@ fn a_variant_without_any_tunable_gets_its_report() {
     place.fine(&["run", "short.yaml", "-q"]);
     assert!(place.fine(&["verify"]).contains("as they were"));
 }
+
+#[test]
+fn what_a_killed_run_left_working_is_waited_for() {
+    let place = Place::new();
+    let mut child = spawn(
+        &place,
+        &["run", "short.yaml", "--set", "rounds.duration=10m"],
+    );
+    wait_for("the first round", || started(&place));
+    let agent = wait_for("the driver", || agent_of(&child));
+    // The driver cannot end by itself: it is stopped in its tracks, and so still at work on the data.
+    rustix::process::kill_process(agent, rustix::process::Signal::STOP).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut second = spawn(&place, &["run", "short.yaml", "--artifacts", "others"]);
+    wait_for("the second run to come as far as the lease", || {
+        lease_waiter(&second)
+    });
+    assert!(
+        !place.path().join("others").exists(),
+        "it began while the first one's driver was there"
+    );
+    rustix::process::kill_process(agent, rustix::process::Signal::CONT).unwrap();
+    assert_eq!(second.wait().unwrap().code(), Some(0));
+}
+
+/// The driver that a run has started.
+fn agent_of(run: &Child) -> Option<rustix::process::Pid> {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", run.id())).ok()?;
+    let is_driver = |pid: &&str| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| text(&c).contains("load"))
+    };
+    let pid = children.split_whitespace().find(is_driver)?;
+    rustix::process::Pid::from_raw(pid.parse().ok()?)
+}
+
+/// Whether a run has the lease's file open: it waits for it, or has it.
+fn lease_waiter(run: &Child) -> Option<()> {
+    let open = fs::read_dir(format!("/proc/{}/fd", run.id())).ok()?;
+    let mut targets = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    targets.any(|t| t.ends_with(".assay-lease")).then_some(())
+}

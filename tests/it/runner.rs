@@ -192,7 +192,7 @@ fn scripted() -> FakeHost {
         Ok(json!({"files": 1, "bytes": 4096}))
     });
     host.on("disk-usage", |_, _| Ok(json!(10_000)));
-    host.on("load-discard", |_, _| Ok(Value::Null));
+    host.on("remove", |_, _| Ok(Value::Null));
     host.on("load", move |request, _| {
         if let Some(run) = request["work"]["run"].as_object() {
             let output = PathBuf::from(run["output"].as_str().unwrap());
@@ -227,6 +227,13 @@ fn load_result(count: u64) -> LoadResult {
     }
 }
 
+/// How often a data directory was made.
+fn prepared(host: &FakeHost) -> usize {
+    let is_data =
+        |c: &&assay::host::Call| c.name == "deploy" && c.request.to_string().contains("/data\"");
+    host.calls().iter().filter(is_data).count()
+}
+
 fn names(host: &FakeHost) -> Vec<String> {
     host.names()
         .into_iter()
@@ -258,10 +265,11 @@ async fn every_deployment_is_prepared_once_and_every_round_restored_measured_sto
     let round = [
         "snapshot-restore",
         "sqlite-start",
+        "deploy",
         "load",
         "sqlite-stop",
         "fetch",
-        "load-discard",
+        "remove",
     ];
     let mut wanted = vec!["lease"];
     (0..2).for_each(|_| wanted.extend(prepare));
@@ -516,13 +524,7 @@ async fn the_first_request_to_stop_finishes_the_round_and_resume_does_the_rest()
     );
     resumed.assert_every_round_ended_exactly_once();
     // Deployments that are ready are not prepared again.
-    assert_eq!(
-        names(&resumed.host)
-            .iter()
-            .filter(|n| *n == "deploy")
-            .count(),
-        2
-    );
+    assert_eq!(prepared(&resumed.host), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -530,24 +532,21 @@ async fn the_second_request_kills_the_round_stops_the_database_and_leaves_the_ro
     let bench = Bench::new();
     bench.host.fail("load", 3, Fault::Hangs);
     let control = bench.control.clone();
-    let outcome = bench
-        .go_watching(&mut |notice| {
-            if let Notice::Event(Entry {
-                event: Event::StepStarted { name, .. },
-                ..
-            }) = notice
-                && name == "measure"
-            {
-                control.ask();
-                control.ask();
-            }
-        })
-        .await
-        .unwrap();
+    let asked_twice = async {
+        // The load hangs; the clock moves on by itself.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        control.ask();
+        control.ask();
+    };
+    let (outcome, ()) = tokio::join!(bench.go(), asked_twice);
+    let outcome = outcome.unwrap();
     assert_eq!(outcome, Outcome::Cancelled);
     assert!(bench.endings().is_empty());
     let names = names(&bench.host);
-    assert_eq!(names[names.len() - 3..], ["load", "sqlite-stop", "release"]);
+    assert_eq!(
+        names[names.len() - 4..],
+        ["load", "sqlite-stop", "remove", "release"]
+    );
     let resumed = Bench {
         control: Control::new(),
         ..bench
@@ -614,13 +613,7 @@ async fn a_snapshot_that_another_run_replaced_is_not_trusted() {
         ..bench
     };
     resumed.go().await.unwrap();
-    assert_eq!(
-        names(&resumed.host)
-            .iter()
-            .filter(|n| *n == "deploy")
-            .count(),
-        4
-    );
+    assert_eq!(prepared(&resumed.host), 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -650,13 +643,7 @@ async fn a_snapshot_that_was_damaged_is_made_anew_on_resume() {
         resumed.go().await.unwrap(),
         Outcome::Finished { ok: 8, failed: 0 }
     );
-    assert_eq!(
-        names(&resumed.host)
-            .iter()
-            .filter(|n| *n == "deploy")
-            .count(),
-        4
-    );
+    assert_eq!(prepared(&resumed.host), 4);
 }
 
 #[tokio::test(start_paused = true)]
