@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -190,13 +191,29 @@ impl Manifest {
         let Some(file) = open_plain(path)? else {
             return Ok(None);
         };
-        let manifest = serde_json::from_reader(BufReader::new(file));
+        let manifest = serde_json::from_reader(BufReader::new(file)).and_then(Self::usable);
         manifest
             .map(Some)
             .map_err(|source| SnapshotError::Malformed {
                 path: path.to_owned(),
                 source,
             })
+    }
+
+    /// Refuses another format, and files without a checksum, of which nothing could be said.
+    fn usable(self) -> serde_json::Result<Self> {
+        if self.format != FORMAT {
+            let why = format!("its format is {}, not {FORMAT}", self.format);
+            return Err(serde_json::Error::custom(why));
+        }
+        for entry in &self.entries {
+            if matches!(&entry.kind, Kind::File { sha256, .. } if sha256.is_empty()) {
+                let path = Path::new(&entry.path.0).display();
+                let why = format!("it has no checksum of `{path}`");
+                return Err(serde_json::Error::custom(why));
+            }
+        }
+        Ok(self)
     }
 
     /// The sha256 of its JSON, in hex.

@@ -166,7 +166,7 @@ fn restore_with(
     }
     fs::create_dir_all(data.parent()).tried("make", data.parent())?;
     switch::tidy(&data, &order.marker, telling)?;
-    // A copy reads every byte anyway. Sharing blocks reads none, and need not where nothing can have changed.
+    // A copy reads every byte anyway; to hash them takes 0.7 s of a CPU with SHA instructions for each GiB. Sharing blocks reads none, and need not where nothing can have changed.
     let known = match cloning {
         Cloning::Copy => Changes::new(),
         Cloning::Reflink => manifest.changes(),

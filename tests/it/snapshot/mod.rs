@@ -7,12 +7,13 @@ mod disk;
 mod output;
 mod ownership;
 mod random;
+mod tampering;
 mod trees;
 
 use std::path::{Path, PathBuf};
 
-use assay::snapshot::directory::{Cloning, Progress, deploy};
-use assay::snapshot::{Marker, Order};
+use assay::snapshot::directory::{Cloning, Progress, deploy, take};
+use assay::snapshot::{Marker, Order, SnapshotError};
 use tempfile::TempDir;
 
 /// Whose the directories of the tests are.
@@ -98,6 +99,18 @@ impl Bench {
     fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.data().join(name)).unwrap()
     }
+}
+
+/// A bench with a file in its data and one in its snapshot.
+fn taken() -> Bench {
+    let bench = Bench::new();
+    bench.write("table", "kept");
+    take(&bench.order, COPY, &mut quiet).unwrap();
+    bench
+}
+
+fn said<T: std::fmt::Debug>(result: Result<T, SnapshotError>) -> String {
+    result.unwrap_err().to_string()
 }
 
 /// What works on every file system.
