@@ -260,7 +260,18 @@ fn killed_at_thirty_random_moments_every_planned_round_is_there_exactly_once() {
             place.fine(&["run", "short.yaml", "-q"]);
         } else {
             kills += kill_after(&place, &["resume"], &mut random);
-            place.fine(&["resume"]);
+            let output = place.assay(&["resume"]);
+            let events = fs::read_to_string(place.only_run().join("events.jsonl")).unwrap();
+            let failures: Vec<&str> = events
+                .lines()
+                .filter(|l| l.contains("failed") || l.contains("error"))
+                .collect();
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{}\n{failures:#?}",
+                text(&output.stderr)
+            );
         }
         let run = place.only_run();
         assert_every_round_exactly_once(&run);
