@@ -388,15 +388,25 @@ fn paths_lead_through_names_with_dots() {
 }
 
 #[test]
-fn further_checks_wait_until_what_they_read_is_sound() {
+fn further_checks_run_on_what_is_sound() {
     let text = SMALL.replace(
         "{a: {}, b: {}}",
-        "{a: {config: {sqlite: {mode: [wal]}}}, b: {}}",
+        "{a: {config: {sqlite: {mode: [wal]}}}, b: {config: {sqlite: {mode: wal}}}}",
     );
-    let folder = Folder::with(&[("x.yaml", &text)]);
-    let checks: [Check; 1] = [no_wal];
-    let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
-    assert_eq!(problems.len(), 1, "{problems}");
+    let paths = |text: &str| -> Vec<String> {
+        let folder = Folder::with(&[("x.yaml", text)]);
+        let checks: [Check; 1] = [no_wal];
+        let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
+        problems.list().into_iter().map(|p| p.path).collect()
+    };
+    let (a, b, absent) = (
+        "variants.a.config.sqlite.mode",
+        "variants.b.config.sqlite.mode",
+        "variants.b.config.sqlite.absent",
+    );
+    assert_eq!(paths(&text), [a, absent, b]);
+    let other = text.replace("system: sqlite", "system: other");
+    assert_eq!(paths(&other), ["cluster.system", a]);
 }
 
 #[test]
