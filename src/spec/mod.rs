@@ -9,6 +9,7 @@ mod expected;
 mod experiment;
 mod files;
 mod inventory;
+mod likely;
 mod load;
 mod overrides;
 mod parse;

@@ -7,6 +7,7 @@ use serde_json::Value as Schema;
 
 use super::bad::Bad;
 use super::expected::{self, Type};
+use super::likely;
 use super::placeholder::placeholder;
 use super::problem::{Diagnostic, SHOWN};
 use super::suggest;
@@ -121,10 +122,12 @@ impl Walk<'_> {
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }
-            (Type::Array, Some(scalar)) => {
-                Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
-            }
-            _ => at.help(),
+            (kind, scalar) => likely::help(self.root, at.path, item).or_else(|| match scalar {
+                Some(scalar) if matches!(kind, Type::Array) => {
+                    Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
+                }
+                _ => at.help(),
+            }),
         };
         self.wrong(item, at, message, help)
     }
