@@ -410,6 +410,38 @@ fn further_checks_run_on_what_is_sound() {
 }
 
 #[test]
+fn nothing_as_a_value_takes_a_key_away() {
+    let text = SMALL
+        .replace("threads: [1]", "threads: [1], rate: [5]")
+        .replace("b: {}", "b: {config: {sqlite: {mmap_size: 0}}}, c: {}")
+        .replace("schema: ycsb", "schema: ycsb, records: 5");
+    let folder = Folder::with(&[("x.yaml", &format!("{text}inventory: nowhere.yaml\n"))]);
+    let overrides = [
+        "sweep.rate=null",
+        "variants.b.config.sqlite.mmap_size=~",
+        "variants.c=",
+        "dataset.records=null",
+        "inventory=null",
+        "compare.baseline=null",
+        "variants.a.config.sqlite.cache_size=null",
+    ];
+    let spec = folder.load_with("x.yaml", &overrides, &[]).unwrap();
+    let experiment = spec.experiment;
+    assert_eq!(experiment.sweep.rate, None);
+    assert!(experiment.variants["b"].config["sqlite"].is_empty());
+    assert!(experiment.variants["a"].config.is_empty());
+    assert_eq!(experiment.variants.len(), 2);
+    assert_eq!(experiment.dataset.0[0].records, None);
+    let unknown = folder.load_with("x.yaml", &["sweep.rat=null"], &[]);
+    assert!(
+        unknown
+            .unwrap_err()
+            .to_string()
+            .contains("unknown key `rat`")
+    );
+}
+
+#[test]
 fn the_list_for_machines_is_json() {
     let problems = load_small("rounds", "rounds: {duration: 1}").unwrap_err();
     let json = serde_json::to_value(problems.list()).unwrap();
