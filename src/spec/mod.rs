@@ -9,6 +9,7 @@ mod expected;
 mod experiment;
 mod files;
 mod inventory;
+mod layout;
 mod likely;
 mod load;
 mod overrides;

@@ -10,7 +10,7 @@ use serde_json::Value as Schema;
 use super::files::Files;
 use super::parse::{parse, place};
 use super::problem::Diagnostic;
-use super::source::{Source, control_character};
+use super::source::{ARGUMENT, Source, control_character};
 use super::tree::{DEPTH, Entry, Item, Scalar, Value, longest};
 use super::{expected, schema, suggest};
 
@@ -45,7 +45,7 @@ impl Fault {
 pub(super) fn apply(mut root: Item, arguments: &[String], files: &mut Files<'_>) -> Item {
     for argument in arguments {
         let text = argument.clone();
-        let source = files.source("--set".to_owned(), PathBuf::new(), text, None);
+        let source = files.source(ARGUMENT.to_owned(), PathBuf::new(), text, None);
         match set(&root, &source, &mut files.found) {
             Ok(changed) => root = changed,
             Err(diagnostic) => files.found.push(*diagnostic),

@@ -54,12 +54,19 @@ fn files_that_are_no_regular_files_are_refused() {
 
 #[test]
 fn a_missing_file_is_looked_for_beside_its_name() {
-    let folder = Folder::with(&[("quickstart.yaml", SMALL)]);
-    let text = refuse_in(&folder, "quikstart.yaml").to_string();
-    assert!(
-        text.ends_with("= help: did you mean `quickstart.yaml`?"),
-        "{text}"
-    );
+    let folder = Folder::with(&[("quickstart.yaml", SMALL), ("bomb.yaml", SMALL)]);
+    for (missing, meant) in [
+        ("quikstart.yaml", Some("quickstart.yaml")),
+        ("quickstart.yml", Some("quickstart.yaml")),
+        ("quickstart", Some("quickstart.yaml")),
+        // Of `nope.yaml` and `bomb.yaml`, only the endings are alike.
+        ("nope.yaml", None),
+    ] {
+        let text = refuse_in(&folder, missing).to_string();
+        let help = text.split_once("= help: ").map(|(_, help)| help);
+        let expected = meant.map(|name| format!("did you mean `{name}`?"));
+        assert_eq!(help, expected.as_deref(), "{text}");
+    }
 }
 
 #[test]
