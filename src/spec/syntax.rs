@@ -24,7 +24,7 @@ pub(super) fn describe(kind: &ErrorKind, source: &Arc<Source>, start: usize) -> 
         place: place(source, start..start + length),
         context: None,
     };
-    let diagnostic = if is_of_brackets(kind) {
+    if is_of_brackets(kind) {
         let context = open_bracket(source, start);
         let help = help.or_else(|| close(&context.as_ref()?.0.text()[..1]));
         Diagnostic::point(Point { context, ..point }, "", message).help(help)
@@ -33,8 +33,7 @@ pub(super) fn describe(kind: &ErrorKind, source: &Arc<Source>, start: usize) -> 
         Diagnostic::point(point, "", message).help(likely.or(help))
     } else {
         Diagnostic::point(point, "", message).help(help)
-    };
-    diagnostic
+    }
 }
 
 /// Whether an error can come from a bracket that stays open.

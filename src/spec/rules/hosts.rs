@@ -1,8 +1,7 @@
 //! Rules about hosts: those of the inventory, and those that the experiment names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::super::suggest;
 use super::super::{Connection, Inventory, Name, System};
 use super::{Findings, View, clashes, repeated};
 
@@ -25,26 +24,28 @@ pub(super) fn inventory(view: View<'_>, findings: &mut Findings) {
             let message = "the group has no hosts".to_owned();
             findings.value(path.clone(), message, None);
         }
-        for (i, member) in members.iter().enumerate() {
-            let path = format!("{path}[{i}]");
-            if !view.has(&path) {
-                continue;
-            }
-            if view
-                .items(&format!("groups.{group}"), &members[..i])
-                .iter()
-                .any(|(_, m)| *m == member)
-            {
-                findings.value(path, format!("`{member}` is in the group already"), None);
-            } else if inventory.groups.contains_key(member) && !inventory.hosts.contains_key(member)
-            {
-                let message = format!("`{member}` is a group; groups hold hosts only");
-                findings.value(path, message, "list its hosts".to_owned());
-            } else if !inventory.hosts.contains_key(member) && view.has_keys_of("hosts") {
-                let names: Vec<&str> = hosts.iter().map(|host| host.as_str()).collect();
-                let help = suggest::help(member.as_str(), &names, "the hosts are");
-                findings.value(path, format!("unknown host `{member}`"), help);
-            }
+        self::members(view, &path, members, findings);
+    }
+}
+
+/// The members of a group: hosts, each once.
+fn members(view: View<'_>, path: &str, members: &[Name], findings: &mut Findings) {
+    let inventory = view.inventory;
+    let hosts: Vec<&str> = inventory.hosts.keys().map(Name::as_str).collect();
+    let members = view.items(path, members);
+    let again: HashSet<usize> = repeated(members.iter().copied()).into_iter().collect();
+    for (i, member) in members {
+        let path = format!("{path}[{i}]");
+        if again.contains(&i) {
+            findings.value(path, format!("`{member}` is in the group already"), None);
+        } else if inventory.hosts.contains_key(member) {
+            continue;
+        } else if inventory.groups.contains_key(member) {
+            let message = format!("`{member}` is a group; groups hold hosts only");
+            findings.value(path, message, "list its hosts".to_owned());
+        } else if view.has_keys_of("hosts") {
+            let help = findings.suggest(member, &hosts, "the hosts are");
+            findings.value(path, format!("unknown host `{member}`"), help);
         }
     }
 }
@@ -136,7 +137,7 @@ fn references<'a>(
         if !inventory.hosts.contains_key(name) && !inventory.groups.contains_key(name) {
             sound = false;
             if all_known {
-                let help = suggest::help(name.as_str(), &known, "the inventory has");
+                let help = findings.suggest(name, &known, "the inventory has");
                 let message = format!("unknown host or group `{name}`");
                 findings.value(format!("{path}[{i}]"), message, help);
             }

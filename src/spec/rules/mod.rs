@@ -10,7 +10,8 @@ mod workloads;
 use std::collections::{BTreeSet, HashMap};
 
 use super::bad::Bad;
-use super::{Experiment, Inventory, Problem};
+use super::problem::SHOWN;
+use super::{Experiment, Inventory, Name, Problem, suggest};
 
 /// What the rules found.
 #[derive(Default)]
@@ -25,6 +26,12 @@ impl Findings {
     /// A problem with a key: its name, or that it is there.
     fn key(&mut self, path: String, message: String, help: impl Into<Option<String>>) {
         self.push(path, message, help.into(), true);
+    }
+
+    /// What could have been meant by an unknown name, for the first findings only: looking for it takes time.
+    fn suggest(&self, name: &Name, known: &[&str], what: &str) -> Option<String> {
+        let few = self.0.len() <= SHOWN;
+        few.then(|| suggest::help(name.as_str(), known, what))?
     }
 
     fn push(&mut self, path: String, message: String, help: Option<String>, key: bool) {

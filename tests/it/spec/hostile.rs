@@ -267,6 +267,29 @@ fn thousands_of_mistakes_are_counted_and_the_first_are_shown() {
 }
 
 #[test]
+fn thousands_of_unknown_and_repeated_hosts_are_refused_in_bounded_time() {
+    let hosts: String = (0..2_000)
+        .map(|i| format!("  host{i}: {{connection: local}}\n"))
+        .collect();
+    let members: Vec<String> = (0..4_500).map(|i| format!("bench{i}, host1")).collect();
+    let members = members.join(", ");
+    let folder = Folder::with(&[
+        (
+            "x.yaml",
+            &format!("{SMALL}inventory: i.yaml\nclients: [{members}]\n"),
+        ),
+        (
+            "i.yaml",
+            &format!("hosts:\n{hosts}groups:\n  all: [{members}]\n"),
+        ),
+    ]);
+    // All hosts have one directory. In the group, 4500 are unknown and 4499 there before; of the clients and the
+    // cluster's hosts, 4501 are unknown.
+    let problems = refuse_in(&folder, "x.yaml");
+    assert_eq!(problems.len(), 1_999 + 4_500 + 4_499 + 4_501);
+}
+
+#[test]
 fn names_in_messages_cannot_speak_to_the_terminal() {
     let problems = load_text(&format!("{SMALL}\"a\\e[31mb\": 1\n\"\\x9b1m\": 2\n")).unwrap_err();
     let text = format!("{problems}{:?}", problems.list());
