@@ -45,12 +45,18 @@ impl FromStr for Duration {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        humantime::parse_duration(text.trim())
+        let error = || UnitError {
+            expected: "a duration such as `90s`, `20m` or `1h 30m`",
+            found: text.to_owned(),
+        };
+        let text = text.trim();
+        // Only of zero would no unit be wanted; `0s` is as short and leaves no exception.
+        if text == "0" {
+            return Err(error());
+        }
+        humantime::parse_duration(text)
             .map(Self)
-            .map_err(|_| UnitError {
-                expected: "a duration such as `90s`, `20m` or `1h 30m`",
-                found: text.to_owned(),
-            })
+            .map_err(|_| error())
     }
 }
 
@@ -165,6 +171,10 @@ mod tests {
             ("20m", 1200.0, "20m"),
             ("1h 30m", 5400.0, "1h 30m"),
             ("250ms", 0.25, "250ms"),
+            ("0s", 0.0, "0s"),
+            ("1.5h", 5400.0, "1h 30m"),
+            ("2sec", 2.0, "2s"),
+            ("1 week", 604_800.0, "7days"),
         ] {
             let duration: Duration = text.parse().unwrap();
             assert!((duration.as_secs_f64() - seconds).abs() < 1e-9);
@@ -174,6 +184,7 @@ mod tests {
 
     #[test]
     fn a_bare_number_is_no_duration() {
+        assert!("0".parse::<Duration>().is_err());
         let error = "30".parse::<Duration>().unwrap_err();
         assert_eq!(
             error.to_string(),

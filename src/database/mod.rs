@@ -7,7 +7,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use sqlite::{Sqlite, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version};
+pub use sqlite::{
+    Pragma, Sqlite, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version,
+};
 
 use crate::host::{AgentError, Bounds, Host, Pending};
 use crate::plan::{Deployment, Target};

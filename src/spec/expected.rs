@@ -94,6 +94,39 @@ pub(super) fn keys(schema: &Schema) -> impl Iterator<Item = &str> {
     keys.into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
+/// The schema of the value of a key, and whether the key is required; nothing when there is no such key.
+pub(super) fn property<'a>(
+    root: &'a Schema,
+    schema: &'a Schema,
+    key: &str,
+) -> Option<(&'a Schema, bool)> {
+    let schema = one_of(root, schema, false);
+    match any_key(schema) {
+        Some(below) => Some((below, false)),
+        None => {
+            let below = schema.get("properties")?.get(key)?;
+            Some((below, required(schema).any(|required| required == key)))
+        }
+    }
+}
+
+/// The schema of a list's items.
+pub(super) fn item<'a>(root: &'a Schema, schema: &'a Schema) -> Option<&'a Schema> {
+    one_of(root, schema, true).get("items")
+}
+
+/// The schema itself, or that of its alternatives which is a list or is none.
+fn one_of<'a>(root: &'a Schema, schema: &'a Schema, list: bool) -> &'a Schema {
+    let schema = resolve(root, schema);
+    match kind(schema) {
+        Type::Alternatives(alternatives) => {
+            let one = alternatives.iter().find(|one| is_list(one) == list);
+            resolve(root, one.unwrap_or(&alternatives[0]))
+        }
+        _ => schema,
+    }
+}
+
 /// Where a key that is unknown here would be right.
 pub(super) fn elsewhere(root: &Schema, key: &str, here: &str) -> Option<String> {
     if !here.is_empty() && keys(root).any(|known| known == key) {

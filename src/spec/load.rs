@@ -28,9 +28,9 @@ pub struct Request<'a> {
 
 /// A further check of a spec, such as whether a system knows its tunables.
 ///
-/// It is run when `cluster`, `variants` and the inventory are sound, even if other parts of the experiment hold
-/// placeholders for what was wrong, so it should look at those parts only. A problem whose path has no node is shown at
-/// the closest one above it.
+/// It is run when the system is known, even if other values are wrong: a wrong value that is required is the plainest of
+/// its kind (the first word, 1, a list of one or none), any other is left away. A problem whose path lies at or below a
+/// wrong value is dropped, and one whose path has no node is shown at the closest one above it.
 pub type Check = fn(&Experiment, &Inventory) -> Vec<Problem>;
 
 /// A spec in which everything is resolved and checked.
@@ -166,16 +166,21 @@ impl Loader<'_, '_> {
         (typed, hosts): (&Experiment, &Inventory),
         checks: &[Check],
     ) {
-        let mut bad = experiment.walked.bad.clone();
+        let lone = has_lone_dataset(&experiment.tree);
+        let mut bad = experiment.walked.bad.map(|path| as_typed(path, lone));
         match inventory {
-            Inventories::Read(document, _) => bad.extend(document.walked.bad.iter().cloned()),
-            Inventories::Broken => bad.extend(["hosts".to_owned(), "groups".to_owned()]),
+            Inventories::Read(document, _) => bad.extend(&document.walked.bad),
+            Inventories::Broken => {
+                bad.insert("hosts");
+                bad.insert("groups");
+            }
             Inventories::Default => {}
         }
         let mut findings = rules::run(typed, hosts, &bad).0;
-        if rules::can_check(&bad) {
+        if !bad.covers("cluster.system") {
             findings.extend(checks.iter().flat_map(|check| check(typed, hosts)));
         }
+        findings.retain(|problem| !bad.covers(&problem.path));
         let trees = (&experiment.tree, inventory.tree());
         let found = findings.into_iter().map(|problem| diagnose(problem, trees));
         self.files.found.extend(found);
@@ -242,14 +247,25 @@ fn diagnose(problem: Problem, (experiment, inventory): (&Item, Option<&Item>)) -
     Diagnostic::point(point, path, problem.message).help(problem.help)
 }
 
-/// A lone dataset is written without a list.
+/// Whether the dataset is written without a list.
+fn has_lone_dataset(experiment: &Item) -> bool {
+    let dataset = experiment.get("dataset");
+    dataset.is_some_and(|entry| matches!(entry.item.node.value, Value::Mapping(_)))
+}
+
+/// The path in the tree of a path in the typed experiment, where a lone dataset is in a list.
 fn as_written(experiment: &Item, path: String) -> String {
-    let lone = experiment
-        .get("dataset")
-        .is_some_and(|entry| matches!(entry.item.node.value, Value::Mapping(_)));
     match path.strip_prefix("dataset[0]") {
-        Some(rest) if lone => format!("dataset{rest}"),
+        Some(rest) if has_lone_dataset(experiment) => format!("dataset{rest}"),
         _ => path,
+    }
+}
+
+/// The path in the typed experiment of a path in the tree.
+fn as_typed(path: &str, lone_dataset: bool) -> String {
+    match path.strip_prefix("dataset.") {
+        Some(rest) if lone_dataset => format!("dataset[0].{rest}"),
+        _ => path.to_owned(),
     }
 }
 

@@ -4,10 +4,13 @@
 //! against the published JSON Schema, and checks what the schema cannot say. Values from the environment stay
 //! `${env:NAME}` in all that it returns; [`Secrets`] puts them in at the point of use.
 
+mod bad;
 mod expected;
 mod experiment;
 mod files;
 mod inventory;
+mod layout;
+mod likely;
 mod load;
 mod overrides;
 mod parse;

@@ -150,7 +150,10 @@ impl Problems {
             .map(|diagnostic| render(diagnostic, &renderer))
             .collect();
         if self.all > SHOWN {
-            texts.push(format!("and {} more problems", self.all - SHOWN));
+            texts.push(match self.all - SHOWN {
+                1 => "and 1 more problem".to_owned(),
+                more => format!("and {more} more problems"),
+            });
         }
         texts.join("\n\n")
     }

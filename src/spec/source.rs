@@ -13,6 +13,9 @@ use crate::units::Bytes;
 /// The largest file that is read. The largest sensible spec is a hundredth of it.
 const LIMIT: u64 = 1024 * 1024;
 
+/// The name of the source of a `--set` argument.
+pub(super) const ARGUMENT: &str = "--set";
+
 /// A text with a name, and the folder that relative paths in it start from.
 pub(super) struct Source {
     /// The place in the order of reading; problems are shown in it.
@@ -171,15 +174,25 @@ fn refusal(path: &Path, error: &io::Error) -> ReadError {
 
 /// The file beside `path` that its name was likely meant to be.
 fn neighbour(path: &Path) -> Option<String> {
-    let wanted = path.file_name()?.to_str()?;
+    let wanted = path.file_stem()?.to_str()?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let names: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
         .ok()?
         .take(1000)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| [".yaml", ".yml"].iter().any(|end| name.ends_with(end)))
+        .filter(|name| stem(name).is_some())
         .collect();
-    super::suggest::closest(wanted, names.iter().map(String::as_str)).map(str::to_owned)
+    // Endings are all alike: only what stands before them tells names apart.
+    let stems = names.iter().filter_map(|name| stem(name));
+    let close = super::suggest::closest(wanted, stems)?;
+    let close = names.iter().find(|name| stem(name) == Some(close));
+    close.cloned()
+}
+
+/// The name of a YAML file without its ending.
+fn stem(name: &str) -> Option<&str> {
+    name.strip_suffix(".yaml")
+        .or_else(|| name.strip_suffix(".yml"))
 }
 
 fn decode(mut bytes: Vec<u8>) -> Result<String, ReadError> {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_saphyr::granit_parser::ErrorKind;
 
+use super::layout;
 use super::parse::place;
 use super::problem::Diagnostic;
-use super::source::Source;
-use super::tree::DEPTH;
+use super::source::{ARGUMENT, Place, Source};
+use super::tree::{DEPTH, Point};
 
 /// The diagnostic for an error of syntax at a byte of a source.
 pub(super) fn describe(kind: &ErrorKind, source: &Arc<Source>, start: usize) -> Diagnostic {
@@ -18,8 +19,72 @@ pub(super) fn describe(kind: &ErrorKind, source: &Arc<Source>, start: usize) -> 
         .filter(|c| !matches!(c, '\n' | '\r'))
         .map_or(0, char::len_utf8);
     let message = message(kind);
-    let help = help(kind, line(text, start));
-    Diagnostic::at(place(source, start..start + length), "", message).help(help.map(str::to_owned))
+    let help = help(kind, line(text, start)).map(str::to_owned);
+    let point = Point {
+        place: place(source, start..start + length),
+        context: None,
+    };
+    if is_of_brackets(kind) {
+        let context = open_bracket(source, start);
+        let help = help.or_else(|| close(&context.as_ref()?.0.text()[..1]));
+        Diagnostic::point(Point { context, ..point }, "", message).help(help)
+    } else if is_of_layout(kind) && !is_of_value(kind, text, start) && source.name != ARGUMENT {
+        let likely = layout::help(text, start);
+        Diagnostic::point(point, "", message).help(likely.or(help))
+    } else {
+        Diagnostic::point(point, "", message).help(help)
+    }
+}
+
+/// Whether an error can come from a bracket that stays open.
+fn is_of_brackets(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ExpectedFlowMappingSeparator
+            | ErrorKind::UnexpectedEofFlowMapping
+            | ErrorKind::ExpectedFlowSequenceSeparator
+            | ErrorKind::UnexpectedEofFlowSequence
+            | ErrorKind::InvalidColonPlacement
+    )
+}
+
+/// Whether an error can come from indentation or a missing colon.
+fn is_of_layout(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ExpectedBlockMappingKey
+            | ErrorKind::UnexpectedEofBlockMapping
+            | ErrorKind::SimpleKeyExpected
+            | ErrorKind::InvalidSimpleKey
+            | ErrorKind::ExpectedBlockSequenceEntry
+            | ErrorKind::UnexpectedEofBlockSequence
+            | ErrorKind::MappingValueNotAllowed
+            | ErrorKind::MappingKeyNotAllowed
+            | ErrorKind::BlockSequenceEntryNotAllowed
+    )
+}
+
+/// Whether the offence is a second `: ` of a line, so that the value is to blame.
+fn is_of_value(kind: &ErrorKind, text: &str, at: usize) -> bool {
+    let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
+    matches!(kind, ErrorKind::MappingValueNotAllowed) && text[start..at].contains(": ")
+}
+
+/// The bracket that is open at a byte, if it stands on another line.
+fn open_bracket(source: &Arc<Source>, at: usize) -> Option<(Place, &'static str)> {
+    let open = layout::open_bracket(&source.text, at)?;
+    let label = if source.text[open..].starts_with('[') {
+        "this `[` is not closed"
+    } else {
+        "this `{` is not closed"
+    };
+    let other_line = source.text[open..at].contains('\n');
+    other_line.then(|| (place(source, open..open + 1), label))
+}
+
+fn close(bracket: &str) -> Option<String> {
+    let bracket = if bracket == "[" { "]" } else { "}" };
+    Some(format!("close it with `{bracket}`"))
 }
 
 fn line(text: &str, at: usize) -> &str {
@@ -42,6 +107,7 @@ fn message(kind: &ErrorKind) -> String {
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
             format!("`{close}` does not close the `{open}` before it")
         }
+        ErrorKind::InvalidColonPlacement => "a `:` cannot stand here".to_owned(),
         ErrorKind::MisplacedFlowCollectionEnd => "this bracket closes nothing".to_owned(),
         ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::UnexpectedEofFlowMapping => {
             "expected `,` or `}`".to_owned()

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Schema;
 
+use super::bad::Bad;
 use super::expected::{self, Type};
+use super::likely;
 use super::placeholder::placeholder;
 use super::problem::{Diagnostic, SHOWN};
 use super::suggest;
@@ -16,8 +18,8 @@ use super::vars::join;
 pub(super) struct Walked {
     /// The tree with everything unsound left away or replaced, so that it can be read as typed values.
     pub(super) sound: Item,
-    /// The paths of what was left away or replaced.
-    pub(super) bad: Vec<String>,
+    /// What was left away or replaced.
+    pub(super) bad: Bad,
     /// The environment variables that are used, with their values.
     pub(super) secrets: BTreeMap<String, String>,
     /// Texts with something like a placeholder.
@@ -44,7 +46,7 @@ pub(super) fn walk(
         root: schema,
         environment,
         found,
-        bad: Vec::new(),
+        bad: Bad::default(),
         secrets: BTreeMap::new(),
         placeholders: Vec::new(),
     };
@@ -67,7 +69,7 @@ struct Walk<'a> {
     root: &'a Schema,
     environment: &'a dyn Fn(&str) -> Option<String>,
     found: &'a mut Vec<Diagnostic>,
-    bad: Vec<String>,
+    bad: Bad,
     secrets: BTreeMap<String, String>,
     placeholders: Vec<FreeText>,
 }
@@ -95,7 +97,7 @@ impl Walk<'_> {
     /// The sound part of a value; nothing when it has none.
     fn value(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
         if item.scalar().is_some_and(|scalar| scalar.broken) {
-            self.bad.push(at.path.to_owned());
+            self.bad.insert(at.path);
             return None;
         }
         let target = expected::resolve(self.root, schema);
@@ -120,10 +122,12 @@ impl Walk<'_> {
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }
-            (Type::Array, Some(scalar)) => {
-                Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
-            }
-            _ => at.help(),
+            (kind, scalar) => likely::help(self.root, at.path, item).or_else(|| match scalar {
+                Some(scalar) if matches!(kind, Type::Array) => {
+                    Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
+                }
+                _ => at.help(),
+            }),
         };
         self.wrong(item, at, message, help)
     }
@@ -135,7 +139,7 @@ impl Walk<'_> {
         message: String,
         help: Option<String>,
     ) -> Option<Item> {
-        self.bad.push(at.path.to_owned());
+        self.bad.insert(at.path);
         let diagnostic = Diagnostic::point(at.way.point(item), at.path, message);
         self.found.push(diagnostic.help(help));
         None
@@ -193,12 +197,17 @@ impl Walk<'_> {
                     .contains("${")
                     .then(|| "variables are replaced in values, not in keys".to_owned());
                 let point = at.way.key(entry);
-                self.bad.push(at.path.to_owned());
+                self.bad.lost_key(at.path);
                 self.found
                     .push(Diagnostic::point(point, at.path, error.to_string()).help(help));
                 continue;
             }
-            sound.extend(self.below((below, None), entry, &path, at));
+            let value = self.below((below, None), entry, &path, at);
+            // An unsound entry keeps its key, so that what refers to it still finds it.
+            sound.push(value.unwrap_or_else(|| Entry {
+                item: placeholder(self.root, below, &entry.item.node.place),
+                ..entry.clone()
+            }));
         }
         sound
     }
@@ -220,8 +229,9 @@ impl Walk<'_> {
         let missing: Vec<&str> = expected::required(schema)
             .filter(|key| item.get(key).is_none())
             .collect();
-        self.bad
-            .extend(missing.iter().map(|key| join(at.path, key)));
+        for key in &missing {
+            self.bad.insert(join(at.path, key));
+        }
         let missing: Vec<&str> = missing
             .into_iter()
             .filter(|key| !misspelt.contains(key))
@@ -333,7 +343,7 @@ impl Walk<'_> {
                     let message = format!("the environment variable `{name}` is not set");
                     self.found
                         .push(Diagnostic::point(point.clone(), at.path, message));
-                    self.bad.push(at.path.to_owned());
+                    self.bad.insert(at.path);
                 }
             }
         }

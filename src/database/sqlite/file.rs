@@ -1,6 +1,7 @@
 //! The work on a SQLite file, done on its own host.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use rusqlite::Connection;
@@ -15,10 +16,39 @@ use super::tunables::{TUNABLES, Tunable, tunable};
 pub struct SqliteFile {
     /// The database file.
     pub path: PathBuf,
-    /// Pragma names and values.
-    pub pragmas: Vec<(String, String)>,
+    /// The pragmas to set.
+    pub pragmas: Vec<Pragma>,
     /// The version it must report.
     pub version: Option<String>,
+}
+
+/// A pragma and its value.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pragma {
+    /// Its name.
+    pub name: String,
+    /// Its value, secrets revealed.
+    pub value: String,
+    /// What is shown and kept in place of a value that came from the environment: the text with the variable's name.
+    pub placeholder: Option<String>,
+}
+
+impl Pragma {
+    /// The name and the value.
+    pub(super) fn pair(&self) -> (String, String) {
+        (self.name.clone(), self.value.clone())
+    }
+
+    /// The value as it may be shown.
+    fn shown(&self) -> &str {
+        self.placeholder.as_deref().unwrap_or(&self.value)
+    }
+}
+
+impl fmt::Debug for Pragma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={:?}", self.name, self.shown())
+    }
 }
 
 /// Why a SQLite file cannot be started or stopped.
@@ -44,6 +74,14 @@ pub enum SqliteError {
         /// What is in force.
         found: String,
     },
+    /// A pragma was set to a value from the environment and did not take.
+    #[error("`{name}` was set to `{wanted}` but reads back another value")]
+    SecretNotApplied {
+        /// The pragma.
+        name: String,
+        /// What was set, with the variable's name in place of its value.
+        wanted: String,
+    },
     /// The version is another one.
     #[error("version {wanted} is wanted, this is SQLite {found}")]
     Version {
@@ -63,28 +101,26 @@ pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
+/// Whether a version, which may begin with a `v`, is the one that is built in.
+pub(super) fn is_built_in(version: &str) -> bool {
+    version.strip_prefix('v').unwrap_or(version) == sqlite_version()
+}
+
 /// Applies the pragmas and reads every tunable back.
 ///
 /// # Errors
 /// The file cannot be opened, the version differs, or a pragma does not take.
 pub fn agent_start(file: &SqliteFile) -> Result<Effective, SqliteError> {
     let version = sqlite_version().to_owned();
-    if let Some(wanted) = file
-        .version
-        .as_ref()
-        .filter(|v| v.trim_start_matches('v') != version)
-    {
+    if let Some(wanted) = file.version.as_ref().filter(|v| !is_built_in(v)) {
         return Err(SqliteError::Version {
             wanted: wanted.clone(),
             found: version,
         });
     }
     let connection = open(file)?;
-    for (name, value) in &file.pragmas {
-        connection
-            .pragma_update_and_check(None, name, value, |_| Ok(()))
-            .or_else(no_rows)
-            .map_err(|e| error(file, format!("set `{name}` to `{value}` in"), e))?;
+    for pragma in &file.pragmas {
+        set(&connection, file, pragma)?;
     }
     let mut found = BTreeMap::new();
     for known in TUNABLES {
@@ -93,23 +129,54 @@ pub fn agent_start(file: &SqliteFile) -> Result<Effective, SqliteError> {
         }
     }
     prove_applied(file, &found)?;
+    for pragma in &file.pragmas {
+        if let (Some(found), Some(placeholder)) = (found.get_mut(&pragma.name), &pragma.placeholder)
+        {
+            found.clone_from(placeholder);
+        }
+    }
     Ok(Effective {
         version,
         config: BTreeMap::from([(COMPONENT.to_owned(), found)]),
     })
 }
 
+fn set(connection: &Connection, file: &SqliteFile, pragma: &Pragma) -> Result<(), SqliteError> {
+    connection
+        .pragma_update_and_check(None, &pragma.name, &pragma.value, |_| Ok(()))
+        .or_else(no_rows)
+        .map_err(|cause| {
+            let cause = match pragma.placeholder {
+                Some(_) => without_text(&cause),
+                None => cause,
+            };
+            let what = format!("set `{}` to `{}` in", pragma.name, pragma.shown());
+            error(file, what, cause)
+        })
+}
+
+/// The error without its words, which may quote the statement and with it a secret.
+fn without_text(error: &rusqlite::Error) -> rusqlite::Error {
+    let code = error.sqlite_error().copied();
+    let unknown = || rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR);
+    rusqlite::Error::SqliteFailure(code.unwrap_or_else(unknown), None)
+}
+
 fn prove_applied(file: &SqliteFile, found: &BTreeMap<String, String>) -> Result<(), SqliteError> {
-    for (name, wanted) in &file.pragmas {
-        let values = &tunable(name)
+    for pragma in &file.pragmas {
+        let values = &tunable(&pragma.name)
             .expect("pragmas come from the table of tunables")
             .values;
-        match found.get(name) {
-            Some(found) if values.normal(found) != values.normal(wanted) => {
-                return Err(SqliteError::NotApplied {
-                    name: name.clone(),
-                    wanted: wanted.clone(),
-                    found: found.clone(),
+        let (name, wanted) = (pragma.name.clone(), pragma.shown().to_owned());
+        match found.get(&pragma.name) {
+            Some(found) if values.normal(found) != values.normal(&pragma.value) => {
+                return Err(match pragma.placeholder {
+                    Some(_) => SqliteError::SecretNotApplied { name, wanted },
+                    None => SqliteError::NotApplied {
+                        name,
+                        wanted,
+                        found: found.clone(),
+                    },
                 });
             }
             _ => {}
@@ -203,7 +270,11 @@ mod tests {
             path: folder.path().join("database.sqlite"),
             pragmas: pragmas
                 .iter()
-                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .map(|(name, value)| Pragma {
+                    name: (*name).to_owned(),
+                    value: (*value).to_owned(),
+                    placeholder: None,
+                })
                 .collect(),
             version: None,
         }
@@ -251,6 +322,37 @@ mod tests {
             error.to_string(),
             "`page_size` was set to `8192` but reads back `4096`"
         );
+    }
+
+    #[test]
+    fn a_value_from_the_environment_is_in_no_answer() {
+        for (name, value, applied) in [
+            ("cache_size", "-4321", true),
+            ("synchronous", "extra", true),
+            ("cache_size", "abc", false),
+            ("journal_mode", "w'al", false),
+            ("temp_store", "7", false),
+            ("mmap_size", "", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut secret = file(&folder, &[(name, value)]);
+            secret.pragmas[0].placeholder = Some("${env:SECRET}".to_owned());
+            let answer = match agent_start(&secret) {
+                Ok(effective) => {
+                    assert!(applied, "{name}={value}");
+                    assert_eq!(effective.config["sqlite"][name], "${env:SECRET}");
+                    serde_json::to_string(&effective).unwrap()
+                }
+                Err(error) => {
+                    assert!(!applied, "{name}={value}: {error}");
+                    assert!(error.to_string().contains("to `${env:SECRET}`"), "{error}");
+                    format!("{error} {error:?}")
+                }
+            };
+            let answer =
+                format!("{answer} {secret:?}").replace(folder.path().to_str().unwrap(), "");
+            assert!(value.is_empty() || !answer.contains(value), "{answer}");
+        }
     }
 
     #[test]

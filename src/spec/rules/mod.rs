@@ -1,5 +1,6 @@
 //! What a schema cannot say: names that must exist, keys that fit together, sizes that make sense.
-//! A rule runs when all that it reads is sound, so that one mistake is not reported in two forms.
+//! Rules run on what is sound: a finding about a placeholder is dropped after them, and one that follows from another
+//! value is only made when that value is no placeholder.
 
 mod hosts;
 mod sweep;
@@ -8,7 +9,9 @@ mod workloads;
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Experiment, Inventory, Problem};
+use super::bad::Bad;
+use super::problem::SHOWN;
+use super::{Experiment, Inventory, Name, Problem, suggest};
 
 /// What the rules found.
 #[derive(Default)]
@@ -25,6 +28,12 @@ impl Findings {
         self.push(path, message, help.into(), true);
     }
 
+    /// What could have been meant by an unknown name, for the first findings only: looking for it takes time.
+    fn suggest(&self, name: &Name, known: &[&str], what: &str) -> Option<String> {
+        let few = self.0.len() <= SHOWN;
+        few.then(|| suggest::help(name.as_str(), known, what))?
+    }
+
     fn push(&mut self, path: String, message: String, help: Option<String>, key: bool) {
         self.0.push(Problem {
             path,
@@ -35,124 +44,88 @@ impl Findings {
     }
 }
 
-struct Rule {
-    /// The paths that it reads.
-    reads: &'static [&'static str],
-    check: fn(&Experiment, &Inventory, &mut Findings),
+/// What a rule looks at: the spec, and which of its values are placeholders.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    experiment: &'a Experiment,
+    inventory: &'a Inventory,
+    bad: &'a Bad,
 }
 
-/// What further checks may read.
-const CHECKED: &[&str] = &["cluster", "variants", "hosts", "groups"];
+impl View<'_> {
+    /// Whether the value at a path is there as it was written; parts of it may be placeholders.
+    fn has(&self, path: &str) -> bool {
+        !self.bad.covers(path)
+    }
+
+    /// Whether the value at a path is there with all its parts.
+    fn has_all_of(&self, path: &str) -> bool {
+        !self.bad.touches(path)
+    }
+
+    /// Whether all keys of the mapping at a path are there.
+    fn has_keys_of(&self, path: &str) -> bool {
+        !self.bad.lacks_keys(path)
+    }
+
+    /// The items of a list that are there, with their places in it.
+    fn items<'t, T>(&self, path: &str, list: &'t [T]) -> Vec<(usize, &'t T)> {
+        let items = list.iter().enumerate();
+        items
+            .filter(|(i, _)| self.has(&format!("{path}[{i}]")))
+            .collect()
+    }
+}
+
+type Rule = fn(View<'_>, &mut Findings);
 
 const RULES: &[Rule] = &[
-    Rule {
-        reads: &["hosts", "groups"],
-        check: hosts::inventory,
-    },
-    Rule {
-        reads: &["cluster.system", "cluster.topology", "hosts", "groups"],
-        check: hosts::topology,
-    },
-    Rule {
-        reads: &["cluster", "clients", "hosts", "groups"],
-        check: hosts::clients,
-    },
-    Rule {
-        reads: &["variants"],
-        check: variants::names,
-    },
-    Rule {
-        reads: &["variants", "compare.baseline"],
-        check: variants::baseline,
-    },
-    Rule {
-        reads: &["compare.metrics"],
-        check: variants::metrics,
-    },
-    Rule {
-        reads: &["dataset"],
-        check: workloads::datasets,
-    },
-    Rule {
-        reads: &["dataset", "workloads"],
-        check: workloads::loaded,
-    },
-    Rule {
-        reads: &["workloads"],
-        check: workloads::workloads,
-    },
-    Rule {
-        reads: &["sweep"],
-        check: sweep::axes,
-    },
-    Rule {
-        reads: &["rounds"],
-        check: sweep::times,
-    },
-    Rule {
-        reads: &["variants", "workloads", "sweep", "rounds"],
-        check: sweep::rounds,
-    },
+    hosts::inventory,
+    hosts::topology,
+    hosts::clients,
+    variants::names,
+    variants::baseline,
+    variants::metrics,
+    workloads::datasets,
+    workloads::loaded,
+    workloads::workloads,
+    sweep::axes,
+    sweep::times,
+    sweep::rounds,
 ];
 
-/// Runs every rule that reads none of the paths in `bad`.
-pub(super) fn run(experiment: &Experiment, inventory: &Inventory, bad: &[String]) -> Findings {
+/// Runs every rule. Findings about paths that `bad` covers are the caller's to drop.
+pub(super) fn run(experiment: &Experiment, inventory: &Inventory, bad: &Bad) -> Findings {
     let mut findings = Findings::default();
-    for rule in RULES.iter().filter(|rule| are_sound(rule.reads, bad)) {
-        (rule.check)(experiment, inventory, &mut findings);
+    let view = View {
+        experiment,
+        inventory,
+        bad,
+    };
+    for rule in RULES {
+        rule(view, &mut findings);
     }
     findings
 }
 
-/// Whether the further checks can be run.
-pub(super) fn can_check(bad: &[String]) -> bool {
-    are_sound(CHECKED, bad)
-}
-
-fn are_sound(reads: &[&str], bad: &[String]) -> bool {
-    !bad.iter().any(|bad| {
-        reads
-            .iter()
-            .any(|read| within(bad, read) || within(read, bad))
-    })
-}
-
-/// Whether one path is another or lies below it.
-fn within(path: &str, above: &str) -> bool {
-    let rest = path.strip_prefix(above);
-    rest.is_some_and(|rest| rest.is_empty() || above.is_empty() || rest.starts_with(['.', '[']))
-}
-
-/// The index of the first item that is there before.
-fn repeated<T: Ord>(items: impl IntoIterator<Item = T>) -> Option<usize> {
+/// The places of the items that are there before.
+fn repeated<T: Ord>(items: impl IntoIterator<Item = (usize, T)>) -> Vec<usize> {
     let mut seen = BTreeSet::new();
-    items.into_iter().position(|item| !seen.insert(item))
+    let again = items
+        .into_iter()
+        .filter_map(|(i, item)| (!seen.insert(item)).then_some(i));
+    again.collect()
 }
 
-/// Names that are another one but for case, each with the index of that one. Some file systems take them for one name.
-fn clashes<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(usize, usize)> {
+/// Names that are another one but for case, each with the place of that one. Some file systems take them for one name.
+fn clashes<'a>(names: impl IntoIterator<Item = (usize, &'a str)>) -> Vec<(usize, usize)> {
     let mut seen = HashMap::new();
     let mut clashes = Vec::new();
-    for (i, name) in names.into_iter().enumerate() {
+    for (i, name) in names {
         let first = *seen.entry(name.to_ascii_lowercase()).or_insert(i);
         if first != i {
             clashes.push((i, first));
         }
     }
     clashes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rule_needs_what_it_reads_and_all_around_it() {
-        let bad = |path: &str| vec![path.to_owned()];
-        assert!(are_sound(&["rounds"], &bad("sweep.threads[0]")));
-        assert!(are_sound(&["rounds"], &bad("rounds_2")));
-        assert!(!are_sound(&["rounds"], &bad("rounds.limits.load")));
-        assert!(!are_sound(&["cluster.topology"], &bad("cluster")));
-        assert!(!are_sound(&["cluster.topology"], &bad("")));
-    }
 }

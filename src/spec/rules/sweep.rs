@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::{Experiment, Inventory};
-use super::{Findings, repeated};
+use super::super::Workload;
+use super::workloads::label_is_known;
+use super::{Findings, View, repeated};
 use crate::units::Duration;
 
 /// The most rounds of an experiment: at a second each, more than a day.
@@ -17,16 +18,17 @@ const LONGEST_DAYS: u64 = 365;
 const RATES: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
 /// Each value of an axis once, and rates that a clock can keep.
-pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let sweep = &experiment.sweep;
+pub(super) fn axes(view: View<'_>, findings: &mut Findings) {
+    let sweep = &view.experiment.sweep;
     let message = || "the value stands in the list already".to_owned();
-    if let Some(again) = repeated(&sweep.threads) {
+    for again in repeated(view.items("sweep.threads", &sweep.threads)) {
         findings.value(format!("sweep.threads[{again}]"), message(), None);
     }
-    if let Some(again) = repeated(sweep.rate.iter().flatten().map(|rate| rate.0.to_bits())) {
+    let rates = view.items("sweep.rate", sweep.rate.as_deref().unwrap_or_default());
+    for again in repeated(rates.iter().map(|(i, rate)| (*i, rate.0.to_bits()))) {
         findings.value(format!("sweep.rate[{again}]"), message(), None);
     }
-    for (i, rate) in sweep.rate.iter().flatten().enumerate() {
+    for (i, rate) in rates {
         if !RATES.contains(&rate.0) {
             let (low, high) = (RATES.start(), RATES.end());
             let message = format!("expected a rate from {low} to {high} operations/s");
@@ -36,8 +38,8 @@ pub(super) fn axes(experiment: &Experiment, _: &Inventory, findings: &mut Findin
 }
 
 /// Times above zero and below what a clock holds.
-pub(super) fn times(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let rounds = &experiment.rounds;
+pub(super) fn times(view: View<'_>, findings: &mut Findings) {
+    let rounds = &view.experiment.rounds;
     let limits = &rounds.limits;
     let times = [
         ("warmup", rounds.warmup, true),
@@ -62,17 +64,21 @@ pub(super) fn times(experiment: &Experiment, _: &Inventory, findings: &mut Findi
 }
 
 /// Not too many rounds, and a name for each.
-pub(super) fn rounds(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
+pub(super) fn rounds(view: View<'_>, findings: &mut Findings) {
+    let experiment = view.experiment;
     let sweep = &experiment.sweep;
     let rates = sweep.rate.as_ref().map_or(1, Vec::len);
-    let repetitions = experiment.rounds.repetitions as usize;
     let factors = [
-        experiment.variants.len(),
-        experiment.workloads.len(),
-        sweep.threads.len(),
-        rates,
-        repetitions,
+        ("variants", experiment.variants.len()),
+        ("workloads", experiment.workloads.len()),
+        ("sweep.threads", sweep.threads.len()),
+        ("sweep.rate", rates),
+        ("rounds.repetitions", experiment.rounds.repetitions as usize),
     ];
+    let known = factors
+        .iter()
+        .all(|(path, _)| view.has(path) && view.has_keys_of(path));
+    let factors = factors.map(|(_, factor)| factor);
     let all = factors.into_iter().fold(1, usize::saturating_mul);
     if all > ROUNDS {
         let message = format!(
@@ -80,21 +86,31 @@ pub(super) fn rounds(experiment: &Experiment, _: &Inventory, findings: &mut Find
              repetitions {}); at most {ROUNDS} can be run",
             factors[0], factors[1], factors[2], factors[3], factors[4]
         );
-        findings.key("sweep".to_owned(), message, None);
+        if known {
+            findings.key("sweep".to_owned(), message, None);
+        }
         return;
     }
-    ids(experiment, findings);
+    ids(view, findings);
 }
 
 /// A round's id is its workload, threads, rate and variant, with dots between, and names may hold dots.
-fn ids(experiment: &Experiment, findings: &mut Findings) {
+fn ids(view: View<'_>, findings: &mut Findings) {
     let mut seen: HashMap<String, (usize, &str)> = HashMap::new();
+    let experiment = view.experiment;
+    let threads = view.items("sweep.threads", &experiment.sweep.threads);
     let rates: Vec<String> = match &experiment.sweep.rate {
-        Some(rates) => rates.iter().map(|rate| format!(".r{}", rate.0)).collect(),
+        Some(rates) => view
+            .items("sweep.rate", rates)
+            .iter()
+            .map(|(_, rate)| format!(".r{}", rate.0))
+            .collect(),
         None => vec![String::new()],
     };
-    for (i, workload) in experiment.workloads.iter().enumerate() {
-        for threads in &experiment.sweep.threads {
+    let known = |(i, _): &(usize, &Workload)| label_is_known(view, *i);
+    let workloads = experiment.workloads.iter().enumerate().filter(known);
+    for (i, workload) in workloads {
+        for (_, threads) in &threads {
             for (rate, variant) in rates
                 .iter()
                 .flat_map(|rate| experiment.variants.keys().map(move |v| (rate, v.as_str())))
@@ -103,7 +119,7 @@ fn ids(experiment: &Experiment, findings: &mut Findings) {
                 let other = seen.insert(id.to_ascii_lowercase(), (i, variant));
                 // Equal names are reported by themselves.
                 if let Some((first, other)) =
-                    other.filter(|other| other.0 != i && other.1 != variant)
+                    other.filter(|other| other.0 != i && !other.1.eq_ignore_ascii_case(variant))
                 {
                     let message = format!(
                         "the rounds of workloads[{first}] on `{other}` and of workloads[{i}] on \

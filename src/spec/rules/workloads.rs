@@ -1,15 +1,20 @@
 //! Rules about datasets and workloads: what belongs to which family.
 
-use super::super::{Dataset, Distribution, Experiment, Inventory, Kind, Schema, Workload};
-use super::{Findings, clashes};
+use std::collections::BTreeSet;
+
+use super::super::{Dataset, Distribution, Kind, Schema, Workload};
+use super::{Findings, View, clashes};
 
 /// Each schema once, with its own keys only.
-pub(super) fn datasets(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let datasets = &experiment.dataset.0;
-    for (i, dataset) in datasets.iter().enumerate() {
+pub(super) fn datasets(view: View<'_>, findings: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for (i, dataset) in view.experiment.dataset.0.iter().enumerate() {
         let path = format!("dataset[{i}]");
+        if !view.has(&format!("{path}.schema")) {
+            continue;
+        }
         let schema = word(dataset.schema);
-        if datasets[..i].iter().any(|d| d.schema == dataset.schema) {
+        if !seen.insert(dataset.schema) {
             let message = format!("a dataset with the schema `{schema}` is there already");
             findings.value(format!("{path}.schema"), message, None);
         }
@@ -54,10 +59,15 @@ fn word(schema: Schema) -> &'static str {
 }
 
 /// Every workload finds its tables.
-pub(super) fn loaded(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    for (i, workload) in experiment.workloads.iter().enumerate() {
+pub(super) fn loaded(view: View<'_>, findings: &mut Findings) {
+    let datasets = &view.experiment.dataset.0;
+    let known = |i: usize| view.has(&format!("dataset[{i}].schema"));
+    if !(0..datasets.len()).all(known) {
+        return;
+    }
+    for (i, workload) in view.experiment.workloads.iter().enumerate() {
         let schema = workload.workload.schema();
-        if !experiment.dataset.0.iter().any(|d| d.schema == schema) {
+        if !datasets.iter().any(|d| d.schema == schema) {
             let schema = word(schema);
             let message = format!(
                 "`{}` needs a dataset with the schema `{schema}`",
@@ -70,9 +80,10 @@ pub(super) fn loaded(experiment: &Experiment, _: &Inventory, findings: &mut Find
 }
 
 /// Names that differ, and keys that have an effect.
-pub(super) fn workloads(experiment: &Experiment, _: &Inventory, findings: &mut Findings) {
-    let workloads = &experiment.workloads;
-    for (i, first) in clashes(workloads.iter().map(Workload::label)) {
+pub(super) fn workloads(view: View<'_>, findings: &mut Findings) {
+    let workloads = &view.experiment.workloads;
+    let labels = workloads.iter().map(Workload::label).enumerate();
+    for (i, first) in clashes(labels.filter(|(i, _)| label_is_known(view, *i))) {
         let workload = &workloads[i];
         let message = format!(
             "`{}` is also the name of workloads[{first}]",
@@ -88,9 +99,17 @@ pub(super) fn workloads(experiment: &Experiment, _: &Inventory, findings: &mut F
     }
     for (i, workload) in workloads.iter().enumerate() {
         let path = format!("workloads[{i}]");
-        keys_with_effect(&path, workload, findings);
-        distribution(&path, workload, findings);
+        if view.has(&format!("{path}.workload")) {
+            keys_with_effect(&path, workload, findings);
+            distribution(&path, workload, findings);
+        }
     }
+}
+
+/// Whether what a workload is called is what was written.
+pub(super) fn label_is_known(view: View<'_>, i: usize) -> bool {
+    let has = |key: &str| view.has(&format!("workloads[{i}].{key}"));
+    has("name") && (view.experiment.workloads[i].name.is_some() || has("workload"))
 }
 
 fn keys_with_effect(path: &str, workload: &Workload, findings: &mut Findings) {

@@ -46,7 +46,7 @@ fn problems(name: &str) -> Problems {
         environment: &environment,
         working_directory: &folder(),
     };
-    load(&request, &[]).expect_err(&format!("{file} should be refused"))
+    load(&request, &[assay::database::check]).expect_err(&format!("{file} should be refused"))
 }
 
 #[test]
@@ -54,7 +54,9 @@ fn every_broken_spec_is_refused_in_exactly_these_words() {
     let bless = std::env::var_os("ASSAY_BLESS").is_some();
     let mut wrong = String::new();
     for name in fixtures() {
-        let found = format!("{}\n", problems(&name));
+        // The version that is built in changes with a dependency, not with what is tested.
+        let version = assay::database::sqlite_version();
+        let found = format!("{}\n", problems(&name)).replace(version, "(built in)");
         let path = folder().join(format!("{name}.expected"));
         if bless {
             std::fs::write(&path, &found).unwrap();

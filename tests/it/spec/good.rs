@@ -388,15 +388,57 @@ fn paths_lead_through_names_with_dots() {
 }
 
 #[test]
-fn further_checks_wait_until_what_they_read_is_sound() {
+fn further_checks_run_on_what_is_sound() {
     let text = SMALL.replace(
         "{a: {}, b: {}}",
-        "{a: {config: {sqlite: {mode: [wal]}}}, b: {}}",
+        "{a: {config: {sqlite: {mode: [wal]}}}, b: {config: {sqlite: {mode: wal}}}}",
     );
-    let folder = Folder::with(&[("x.yaml", &text)]);
-    let checks: [Check; 1] = [no_wal];
-    let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
-    assert_eq!(problems.len(), 1, "{problems}");
+    let paths = |text: &str| -> Vec<String> {
+        let folder = Folder::with(&[("x.yaml", text)]);
+        let checks: [Check; 1] = [no_wal];
+        let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
+        problems.list().into_iter().map(|p| p.path).collect()
+    };
+    let (a, b, absent) = (
+        "variants.a.config.sqlite.mode",
+        "variants.b.config.sqlite.mode",
+        "variants.b.config.sqlite.absent",
+    );
+    assert_eq!(paths(&text), [a, absent, b]);
+    let other = text.replace("system: sqlite", "system: other");
+    assert_eq!(paths(&other), ["cluster.system", a]);
+}
+
+#[test]
+fn nothing_as_a_value_takes_a_key_away() {
+    let text = SMALL
+        .replace("threads: [1]", "threads: [1], rate: [5]")
+        .replace("b: {}", "b: {config: {sqlite: {mmap_size: 0}}}, c: {}")
+        .replace("schema: ycsb", "schema: ycsb, records: 5");
+    let folder = Folder::with(&[("x.yaml", &format!("{text}inventory: nowhere.yaml\n"))]);
+    let overrides = [
+        "sweep.rate=null",
+        "variants.b.config.sqlite.mmap_size=~",
+        "variants.c=",
+        "dataset.records=null",
+        "inventory=null",
+        "compare.baseline=null",
+        "variants.a.config.sqlite.cache_size=null",
+    ];
+    let spec = folder.load_with("x.yaml", &overrides, &[]).unwrap();
+    let experiment = spec.experiment;
+    assert_eq!(experiment.sweep.rate, None);
+    assert!(experiment.variants["b"].config["sqlite"].is_empty());
+    assert!(experiment.variants["a"].config.is_empty());
+    assert_eq!(experiment.variants.len(), 2);
+    assert_eq!(experiment.dataset.0[0].records, None);
+    let unknown = folder.load_with("x.yaml", &["sweep.rat=null"], &[]);
+    assert!(
+        unknown
+            .unwrap_err()
+            .to_string()
+            .contains("unknown key `rat`")
+    );
 }
 
 #[test]

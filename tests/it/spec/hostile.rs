@@ -54,12 +54,19 @@ fn files_that_are_no_regular_files_are_refused() {
 
 #[test]
 fn a_missing_file_is_looked_for_beside_its_name() {
-    let folder = Folder::with(&[("quickstart.yaml", SMALL)]);
-    let text = refuse_in(&folder, "quikstart.yaml").to_string();
-    assert!(
-        text.ends_with("= help: did you mean `quickstart.yaml`?"),
-        "{text}"
-    );
+    let folder = Folder::with(&[("quickstart.yaml", SMALL), ("bomb.yaml", SMALL)]);
+    for (missing, meant) in [
+        ("quikstart.yaml", Some("quickstart.yaml")),
+        ("quickstart.yml", Some("quickstart.yaml")),
+        ("quickstart", Some("quickstart.yaml")),
+        // Of `nope.yaml` and `bomb.yaml`, only the endings are alike.
+        ("nope.yaml", None),
+    ] {
+        let text = refuse_in(&folder, missing).to_string();
+        let help = text.split_once("= help: ").map(|(_, help)| help);
+        let expected = meant.map(|name| format!("did you mean `{name}`?"));
+        assert_eq!(help, expected.as_deref(), "{text}");
+    }
 }
 
 #[test]
@@ -257,6 +264,29 @@ fn thousands_of_mistakes_are_counted_and_the_first_are_shown() {
     refuse(format!("a: [{}]", "x, ".repeat(300_000)).as_bytes());
     refuse(format!("{SMALL}description: {}: x\n", "x".repeat(900_000)).as_bytes());
     refuse(format!("{}: 1\n", "é".repeat(400_000)).as_bytes());
+}
+
+#[test]
+fn thousands_of_unknown_and_repeated_hosts_are_refused_in_bounded_time() {
+    let hosts: String = (0..2_000)
+        .map(|i| format!("  host{i}: {{connection: local}}\n"))
+        .collect();
+    let members: Vec<String> = (0..4_500).map(|i| format!("bench{i}, host1")).collect();
+    let members = members.join(", ");
+    let folder = Folder::with(&[
+        (
+            "x.yaml",
+            &format!("{SMALL}inventory: i.yaml\nclients: [{members}]\n"),
+        ),
+        (
+            "i.yaml",
+            &format!("hosts:\n{hosts}groups:\n  all: [{members}]\n"),
+        ),
+    ]);
+    // All hosts have one directory. In the group, 4500 are unknown and 4499 there before; of the clients and the
+    // cluster's hosts, 4501 are unknown.
+    let problems = refuse_in(&folder, "x.yaml");
+    assert_eq!(problems.len(), 1_999 + 4_500 + 4_499 + 4_501);
 }
 
 #[test]
