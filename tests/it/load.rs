@@ -401,6 +401,30 @@ fn a_run_whose_writes_all_fail_ends_at_its_time() {
 }
 
 #[test]
+fn threads_that_wait_all_through_the_window_are_in_the_latencies() {
+    let bed = Bed::loaded(Schema::Sysbench);
+    let holder = Connection::open(bed.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut order = bed.order(workload(Kind::OltpInsert), 2);
+    order.warmup = assay::units::Duration::default();
+    // The lock is let go when the window's only second is over.
+    let mut release = |progress| {
+        if let Progress::Second { .. } = progress {
+            holder.execute_batch("COMMIT").unwrap();
+        }
+    };
+    run(&bed.job(Work::Run(order), 2), &mut release).unwrap();
+    let result = read(&bed.output());
+    assert_eq!((result.count(), result.late(), result.errors()), (0, 2, 0));
+    assert_eq!(result.idle_threads, 2);
+    assert!(
+        result.all().min_us() >= Some(199_000),
+        "{:?}",
+        result.all().min_us()
+    );
+}
+
+#[test]
 fn one_thread_can_have_the_file_to_itself() {
     let mut bed = Bed::loaded(Schema::Sysbench);
     let exclusive = ("locking_mode".into(), "exclusive".into());
