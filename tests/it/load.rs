@@ -417,11 +417,7 @@ fn threads_that_wait_all_through_the_window_are_in_the_latencies() {
     let result = read(&bed.output());
     assert_eq!((result.count(), result.late(), result.errors()), (0, 2, 0));
     assert_eq!(result.idle_threads, 2);
-    assert!(
-        result.all().min_us() >= Some(199_000),
-        "{:?}",
-        result.all().min_us()
-    );
+    assert_eq!(result.all().count(), 2);
 }
 
 #[test]
@@ -508,6 +504,8 @@ fn an_open_loop_keeps_its_rate() {
     order.rate = Some(500.0);
     order.duration = assay::units::Duration(Duration::from_millis(500));
     let result = bed.measure(order).unwrap();
-    // 250 are due in the window. Late ones are made up for, but on a busy machine some of the last come too late.
-    assert!((150..=255).contains(&result.count()), "{}", result.count());
+    // 250 are due in the window. Up to 25 of the warm-up may be made up for in it, and on a busy machine some of the last come
+    // too late.
+    assert!((150..=276).contains(&result.count()), "{}", result.count());
+    assert!(result.count() + result.late() + result.unstarted >= 250);
 }
