@@ -48,6 +48,8 @@ pub(crate) struct Sample {
     pub(crate) cut: Option<usize>,
     /// After so many rounds the run is resumed with a changed spec.
     pub(crate) changed: Option<usize>,
+    /// In this round, from 0, the process dies; the run is taken up again.
+    pub(crate) dying: Option<usize>,
     /// Failed operations in every round, by kind of error.
     pub(crate) errors: BTreeMap<String, u64>,
     /// Words put into every free text: host names, versions, configuration.
@@ -81,6 +83,7 @@ impl Default for Sample {
             unready: BTreeMap::new(),
             cut: None,
             changed: None,
+            dying: None,
             errors: BTreeMap::new(),
             hostile: None,
             pace: 240,
@@ -333,7 +336,12 @@ impl Writer<'_> {
             if self.sample.changed == Some(n) {
                 self.change();
             }
-            self.round(round);
+            if self.sample.dying == Some(n) {
+                self.die(round);
+                self.attempt(round, 2, None, false);
+            } else {
+                self.round(round);
+            }
         }
         self.finish();
     }
@@ -401,6 +409,15 @@ impl Writer<'_> {
             revision: 2,
             difference: vec!["-  repetitions: 2".into(), "+  repetitions: 3".into()],
         });
+    }
+
+    fn die(&mut self, round: &Round) {
+        self.say(Event::RoundStarted {
+            round: round.id.clone(),
+            attempt: 1,
+        });
+        self.now += 90.0;
+        self.start(true);
     }
 
     fn round(&mut self, round: &Round) {

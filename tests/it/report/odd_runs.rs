@@ -367,6 +367,24 @@ fn an_interruption_is_told_with_its_length_and_the_pairs_that_it_split() {
 }
 
 #[test]
+fn an_attempt_that_died_with_its_process_is_told() {
+    let (_folder, _run, rows) = sample(&Sample {
+        dying: Some(2),
+        ..small()
+    });
+    assert_eq!((rows.run.rounds.ok, rows.execution.len()), (12, 13));
+    assert!(notes(
+        &rows,
+        "1 attempt was cut off with the process and had another attempt: oltp_read_write.t2.wal.r1."
+    ));
+    assert!(notes(
+        &rows,
+        "for 1m 30s (its process ended without a word)"
+    ));
+    render_all(&rows);
+}
+
+#[test]
 fn one_variant_is_compared_with_nothing() {
     let (_folder, _run, rows) = sample(&Sample {
         variants: vec!["delete"],
