@@ -45,8 +45,17 @@ pub struct Measured {
     pub threads: u32,
     /// Successful operations per second.
     pub throughput: f64,
-    /// Successful operations.
+    /// Successful operations that ended in the window.
     pub count: u64,
+    /// Successful operations that were in flight when the window ended; in the latencies, in no throughput.
+    #[serde(default)]
+    pub late: u64,
+    /// Operations of an open loop that were due by the window's end and had not begun.
+    #[serde(default)]
+    pub unstarted: u64,
+    /// Threads without a success that ended in the window.
+    #[serde(default)]
+    pub idle_threads: u32,
     /// Failed operations.
     pub errors: u64,
     /// CPU time of the client during the window, s.
@@ -58,11 +67,14 @@ pub struct Measured {
     pub operations: BTreeMap<String, Numbers>,
 }
 
-/// The numbers of one operation; latencies in µs, absent without a success.
+/// The numbers of one operation; latencies in µs, late ones included, absent without a success.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
-    /// Successful operations.
+    /// Successful operations that ended in the window.
     pub count: u64,
+    /// Successful operations that were in flight when the window ended.
+    #[serde(default)]
+    pub late: u64,
     /// Failed operations by kind of error.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
@@ -95,22 +107,30 @@ impl Measured {
             threads: load.threads,
             throughput: load.throughput(),
             count: load.count(),
+            late: load.late(),
+            unstarted: load.unstarted,
+            idle_threads: load.idle_threads,
             errors: load.errors(),
             client_cpu_s: load.client_cpu_s,
-            all: Numbers::of(&load.all(), errors),
+            all: Numbers::of(&load.all(), load.late(), errors),
             operations: load
                 .operations
                 .iter()
-                .map(|o| (o.name.clone(), Numbers::of(&o.latency, o.errors.clone())))
+                .map(|o| {
+                    let numbers = Numbers::of(&o.whole(), o.late.count(), o.errors.clone());
+                    (o.name.clone(), numbers)
+                })
                 .collect(),
         }
     }
 }
 
 impl Numbers {
-    fn of(latency: &Latency, errors: BTreeMap<String, u64>) -> Self {
+    /// The numbers of a distribution of which `late` were in flight when the window ended.
+    fn of(latency: &Latency, late: u64, errors: BTreeMap<String, u64>) -> Self {
         Self {
-            count: latency.count(),
+            count: latency.count() - late,
+            late,
             errors,
             mean_us: (latency.count() > 0).then(|| latency.mean_us()),
             min_us: latency.min_us(),
@@ -119,6 +139,38 @@ impl Numbers {
             p99_us: latency.at(Percentile::P99),
             p999_us: latency.at(Percentile::P999),
             max_us: latency.max_us(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::OperationResult;
+
+    #[test]
+    fn operations_in_flight_at_the_windows_end_are_in_the_latencies_and_in_no_throughput() {
+        let (mut latency, mut late) = (Latency::new(), Latency::new());
+        (0..10).for_each(|_| latency.record_us(100));
+        late.record_us(9_000);
+        let measured = Measured::of(&LoadResult {
+            window_s: 2.0,
+            operations: vec![OperationResult {
+                name: "transaction".into(),
+                latency,
+                late,
+                errors: BTreeMap::new(),
+            }],
+            threads: 2,
+            idle_threads: 1,
+            ..Default::default()
+        });
+        assert_eq!((measured.count, measured.late), (10, 1));
+        assert!((measured.throughput - 5.0).abs() < 1e-12);
+        assert_eq!(measured.idle_threads, 1);
+        for numbers in [&measured.all, &measured.operations["transaction"]] {
+            assert_eq!((numbers.count, numbers.late), (10, 1));
+            assert!(numbers.max_us >= Some(9_000));
         }
     }
 }

@@ -25,27 +25,50 @@ pub struct LoadResult {
     pub threads: u32,
     /// CPU time that the client itself used during the window, s, where it is known.
     pub client_cpu_s: Option<f64>,
+    /// Threads without a success that ended in the window. In a closed loop they waited all through it.
+    pub idle_threads: u32,
+    /// Operations of an open loop that were due by the window's end and had not begun.
+    pub unstarted: u64,
 }
 
 /// What one kind of operation did within the window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationResult {
     /// `read`, `update`, `transaction`, ...
     pub name: String,
-    /// Latencies of the operations that succeeded; its count is their number.
+    /// Latencies of the operations that succeeded and ended in the window; its count is their number.
     pub latency: Latency,
-    /// Operations that failed, by kind of error. They are in no histogram and no throughput.
+    /// Latencies of those that were in flight when the window ended, and succeeded. They are in no throughput, but without
+    /// them the slowest operations would be in no percentile.
+    pub late: Latency,
+    /// Operations that failed, by kind of error, late ones included. They are in no histogram and no throughput.
     pub errors: BTreeMap<String, u64>,
 }
 
+impl OperationResult {
+    /// The latencies of all that succeeded, late ones included: what percentiles, mean and extremes are read from.
+    #[must_use]
+    pub fn whole(&self) -> Latency {
+        let mut whole = self.latency.clone();
+        whole.merge(&self.late);
+        whole
+    }
+}
+
 impl LoadResult {
-    /// Operations that succeeded.
+    /// Operations that succeeded and ended in the window.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.operations.iter().map(|o| o.latency.count()).sum()
     }
 
-    /// Operations that failed.
+    /// Operations that succeeded but were in flight when the window ended.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        self.operations.iter().map(|o| o.late.count()).sum()
+    }
+
+    /// Operations that failed, late ones included.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.operations.iter().flat_map(|o| o.errors.values()).sum()
@@ -61,11 +84,14 @@ impl LoadResult {
         }
     }
 
-    /// The latencies of all operations, merged exactly.
+    /// The latencies of all operations, late ones included, merged exactly.
     #[must_use]
     pub fn all(&self) -> Latency {
         let mut all = Latency::new();
-        self.operations.iter().for_each(|o| all.merge(&o.latency));
+        for operation in &self.operations {
+            all.merge(&operation.latency);
+            all.merge(&operation.late);
+        }
         all
     }
 }
@@ -74,6 +100,8 @@ impl LoadResult {
 const SUMMARY: &str = "load.json";
 const INTERVALS: &str = "intervals.csv";
 const LATENCY: &str = "latency.hlog";
+/// What follows an operation's name in the tag of its late latencies.
+const LATE: &str = "+late";
 
 /// What `load.json` holds: all of a load result that is in neither the intervals nor the latency log.
 #[derive(Serialize, Deserialize)]
@@ -81,6 +109,10 @@ struct Summary {
     window_s: f64,
     threads: u32,
     client_cpu_s: Option<f64>,
+    #[serde(default)]
+    idle_threads: u32,
+    #[serde(default)]
+    unstarted: u64,
     /// Operation -> kind of error -> count; every operation is listed, also without errors.
     errors: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -96,6 +128,8 @@ impl LoadResult {
             window_s: self.window_s,
             threads: self.threads,
             client_cpu_s: self.client_cpu_s,
+            idle_threads: self.idle_threads,
+            unstarted: self.unstarted,
             errors: self
                 .operations
                 .iter()
@@ -142,9 +176,11 @@ impl LoadResult {
             let latency = latencies
                 .remove(&name)
                 .ok_or_else(|| wrong(LATENCY, format!("no latencies of `{name}`")))?;
+            let late = latencies.remove(&format!("{name}{LATE}"));
             operations.push(OperationResult {
                 name,
                 latency,
+                late: late.unwrap_or_default(),
                 errors,
             });
         }
@@ -154,11 +190,14 @@ impl LoadResult {
             intervals,
             threads: summary.threads,
             client_cpu_s: summary.client_cpu_s,
+            idle_threads: summary.idle_threads,
+            unstarted: summary.unstarted,
         })
     }
 }
 
-/// The HdrHistogram interval log (1.3 text) with one line for each operation, tagged with its name, over the whole window.
+/// The HdrHistogram interval log (1.3 text) with one line for each operation, tagged with its name, over the whole window;
+/// an operation with late ones has another, tagged `<name>+late`.
 #[must_use]
 pub fn write_latency_log(
     operations: &[OperationResult],
@@ -173,19 +212,21 @@ pub fn write_latency_log(
         .with_max_value_divisor(1_000.0)
         .begin_log_with(&mut bytes, &mut serializer)
         .expect("writing to memory cannot fail");
+    let mut write = |tag: &str, latency: &Latency| {
+        let tag = Tag::new(tag).expect("operation names hold no separators");
+        log.write_histogram(latency.inner(), Duration::ZERO, window, Some(tag))
+            .expect("writing to memory cannot fail");
+    };
     for operation in operations {
-        log.write_histogram(
-            operation.latency.inner(),
-            Duration::ZERO,
-            window,
-            Some(Tag::new(&operation.name).expect("operation names hold no separators")),
-        )
-        .expect("writing to memory cannot fail");
+        write(&operation.name, &operation.latency);
+        if operation.late.count() > 0 {
+            write(&format!("{}{LATE}", operation.name), &operation.late);
+        }
     }
     bytes
 }
 
-/// The latencies by operation that an HdrHistogram log holds; lines of the same tag are merged.
+/// The latencies by tag that an HdrHistogram log holds; lines of the same tag are merged.
 ///
 /// # Errors
 /// A line that is no log entry, or a histogram with other settings.
@@ -218,7 +259,7 @@ mod tests {
             operations.push(OperationResult {
                 name: name.into(),
                 latency,
-                errors: BTreeMap::new(),
+                ..Default::default()
             });
         }
         let log = write_latency_log(&operations, SystemTime::UNIX_EPOCH, Duration::from_secs(10));
@@ -235,19 +276,22 @@ mod tests {
         let operations = vec![
             OperationResult {
                 name: "read".into(),
-                latency,
-                errors: BTreeMap::new(),
+                latency: latency.clone(),
+                late: latency,
+                ..Default::default()
             },
             OperationResult {
                 name: "update".into(),
-                latency: Latency::new(),
                 errors,
+                ..Default::default()
             },
         ];
         let result = LoadResult {
             window_s: 1.5,
             operations,
             threads: 2,
+            idle_threads: 1,
+            unstarted: 7,
             ..Default::default()
         };
         let mut files = result.to_files(SystemTime::UNIX_EPOCH);
@@ -260,6 +304,48 @@ mod tests {
     }
 
     #[test]
+    fn late_operations_are_in_the_percentiles_and_in_no_throughput() {
+        let (mut latency, mut late) = (Latency::new(), Latency::new());
+        (0..98).for_each(|_| latency.record_us(10));
+        (0..2).for_each(|_| late.record_us(2_000_000));
+        let operation = OperationResult {
+            name: "read".into(),
+            latency,
+            late,
+            errors: BTreeMap::new(),
+        };
+        assert!(operation.whole().at(super::super::Percentile::P99) >= Some(2_000_000));
+        let result = LoadResult {
+            window_s: 1.0,
+            operations: vec![operation],
+            ..Default::default()
+        };
+        assert_eq!((result.count(), result.late()), (98, 2));
+        assert!((result.throughput() - 98.0).abs() < 1e-12);
+        assert_eq!(result.all(), result.operations[0].whole());
+    }
+
+    #[test]
+    fn files_without_late_operations_name_none_and_older_ones_are_read() {
+        let mut latency = Latency::new();
+        latency.record_us(70);
+        let result = LoadResult {
+            operations: vec![OperationResult {
+                name: "read".into(),
+                latency,
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let mut files = result.to_files(SystemTime::UNIX_EPOCH);
+        assert!(!String::from_utf8_lossy(&files["latency.hlog"]).contains("late"));
+        let older =
+            r#"{"window_s": 0.0, "threads": 0, "client_cpu_s": null, "errors": {"read": {}}}"#;
+        files.insert("load.json".into(), older.into());
+        assert_eq!(LoadResult::from_files(&files).unwrap(), result);
+    }
+
+    #[test]
     fn failed_operations_are_no_throughput() {
         let mut latency = Latency::new();
         latency.record_us(5);
@@ -267,6 +353,7 @@ mod tests {
             name: "read".into(),
             latency,
             errors: BTreeMap::from([("busy".into(), 9)]),
+            ..Default::default()
         };
         let result = LoadResult {
             window_s: 2.0,

@@ -8,7 +8,7 @@
 //! | `position`, `started` | place in the order of execution from 1, begin in UTC |
 //! | `round`, `attempt`, `status` | the round's id, the attempt that counted, `ok`, `failed`, `skipped` or `pending` |
 //! | `operation` | `all` or one kind of operation |
-//! | `metric`, `unit`, `value` | a metric of the round, its unit, its value; also `count` and `errors` of `all` |
+//! | `metric`, `unit`, `value` | a metric of the round, its unit, its value; also `count`, `late`, `unstarted` and `errors` of `all` |
 //! | `thin` | `true` when a percentile has fewer than ten requests beyond it |
 //! | `reason` | why the round failed |
 //!
@@ -75,7 +75,12 @@ fn write_round(text: &mut String, start: &str, round: &Round) {
         line(["", "", "", "", ""]);
         return;
     }
-    for (name, count) in [("count", round.count), ("errors", round.errors)] {
+    for (name, count) in [
+        ("count", round.count),
+        ("late", round.late),
+        ("unstarted", round.unstarted),
+        ("errors", round.errors),
+    ] {
         let count = count.unwrap_or_default().to_string();
         line(["all", name, "operations", &count, "false"]);
     }

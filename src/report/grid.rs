@@ -26,7 +26,10 @@ pub(super) enum Detail {
 pub(super) fn grid(rows: &Rows, group: &Group, detail: Detail) -> Grid {
     let rates = group.cells.iter().any(|c| c.rate.is_some());
     let compared = rows.variants.len() > 1;
-    let mut header = vec!["Threads".to_owned()];
+    // The label of a group says how many threads all its cells have.
+    let threads = group.label.is_none();
+    let mut header = Vec::new();
+    header.extend(threads.then(|| "Threads".to_owned()));
     header.extend(rates.then(|| "Target op/s".to_owned()));
     header.extend(["Variant".to_owned(), "Rounds".to_owned()]);
     for metric in &rows.metrics {
@@ -37,10 +40,16 @@ pub(super) fn grid(rows: &Rows, group: &Group, detail: Detail) -> Grid {
         header.extend((detail == Detail::Ranges).then(|| "range".to_owned()));
         header.extend(compared.then(|| "Ratio".to_owned()));
     }
+    header.extend((detail == Detail::Ranges).then(|| "Client CPUs".to_owned()));
     let mut lines = Vec::new();
     for cell in &group.cells {
         for (n, result) in cell.results.iter().enumerate() {
-            lines.push(line(rows, cell, result, n == 0, detail, (rates, compared)));
+            let columns = Columns {
+                threads,
+                rates,
+                compared,
+            };
+            lines.push(line(rows, cell, result, n == 0, detail, columns));
         }
     }
     let words = header.iter().map(|h| h == "Variant").collect();
@@ -51,29 +60,43 @@ pub(super) fn grid(rows: &Rows, group: &Group, detail: Detail) -> Grid {
     }
 }
 
+/// Columns that not every grid has.
+#[derive(Clone, Copy)]
+struct Columns {
+    threads: bool,
+    rates: bool,
+    compared: bool,
+}
+
 fn line(
     rows: &Rows,
     cell: &Cell,
     result: &Results,
     first: bool,
     detail: Detail,
-    (rates, compared): (bool, bool),
+    columns: Columns,
 ) -> Vec<String> {
     let once = |text: String| if first { text } else { String::new() };
-    let mut line = vec![once(cell.threads.to_string())];
-    if rates {
+    let mut line = Vec::new();
+    if columns.threads {
+        line.push(once(cell.threads.to_string()));
+    }
+    if columns.rates {
         line.push(once(cell.rate.map(number::rate).unwrap_or_default()));
     }
     line.extend([result.variant.clone(), rounds(result.counts)]);
     for metric in &rows.metrics {
         let over = result.summary.get(metric);
-        line.push(over.map_or("–".into(), |o| value(*metric, o)));
+        line.push(over.map_or("–".into(), |o| value(*metric, o, result.missed)));
         if detail == Detail::Ranges {
             line.push(over.map_or(String::new(), |o| range(*metric, o)));
         }
-        if compared {
+        if columns.compared {
             line.push(ratio(result.comparison.get(metric), detail));
         }
+    }
+    if detail == Detail::Ranges {
+        line.push(result.client_cores.map(number::cores).unwrap_or_default());
     }
     line
 }
@@ -92,10 +115,23 @@ pub(super) fn rounds(counts: Counts) -> String {
     }
 }
 
-/// The value, marked when it is read from too few requests.
-pub(super) fn value(metric: Metric, over: &Over) -> String {
-    let mark = if over.thin { "†" } else { "" };
-    format!("{}{mark}", number::of(metric, over.value))
+/// The value, marked † when it is read from too few requests, and § when it is a throughput below the target rate.
+fn value(metric: Metric, over: &Over, missed: bool) -> String {
+    let few = if over.thin { "†" } else { "" };
+    let slow = if missed && metric == Metric::Throughput {
+        "§"
+    } else {
+        ""
+    };
+    format!("{}{few}{slow}", number::of(metric, over.value))
+}
+
+/// What a ratio is marked with: † when a round of it is read from too few requests, ‡ when the values beside it say something
+/// else.
+fn marks(comparison: &Comparison) -> String {
+    let few = if comparison.thin { "†" } else { "" };
+    let apart = if comparison.apart { "‡" } else { "" };
+    format!("{few}{apart}")
 }
 
 fn range(metric: Metric, over: &Over) -> String {
@@ -116,12 +152,13 @@ fn ratio(comparison: Option<&Comparison>, detail: Detail) -> String {
     match (comparison.ratio, comparison.min, comparison.max) {
         (Some(ratio), Some(min), Some(max)) if detail == Detail::Ranges && comparison.n > 1 => {
             format!(
-                "{} ({})",
+                "{}{} ({})",
                 number::ratio(ratio),
+                marks(comparison),
                 number::ratio_range(min, max)
             )
         }
-        (Some(ratio), ..) => number::ratio(ratio),
+        (Some(ratio), ..) => format!("{}{}", number::ratio(ratio), marks(comparison)),
         _ => "–".into(),
     }
 }

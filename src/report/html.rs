@@ -41,6 +41,7 @@ pub(super) fn render(rows: &Rows, templates: Option<&Path>) -> Result<String, Re
     let page = environment.get_template(PAGE)?.render(context! {
         rows => Value::from(Serde(rows)),
         systems => rows.systems().join(", "),
+        without_value => rows.variants.iter().map(|v| v.without_value()).collect::<Vec<_>>(),
         metrics => titles(&rows.metrics),
         every_metric => titles(&metric::ALL),
         reaches => Value::from(Serde(reaches(rows))),
@@ -84,6 +85,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("rate", number::rate);
     environment.add_filter("ratio", number::ratio);
     environment.add_filter("ratio_range", number::ratio_range);
+    environment.add_filter("cores", number::cores);
     environment.add_filter("duration", number::duration);
     environment.add_filter("grouped", number::grouped);
     environment.add_filter("bytes", |n: u64| Bytes(n).to_string());

@@ -1,4 +1,4 @@
-//! `results.json`: the rows as they are, numbers to nine digits.
+//! `results.json`: the rows as they are; here their numbers get nine digits, wherever rows are written as JSON.
 
 use serde_json::{Number, Value};
 
@@ -10,14 +10,13 @@ const DIGITS: usize = 9;
 /// The rows as JSON, ended by a line break.
 #[must_use]
 pub(super) fn render(rows: &Rows) -> String {
-    let mut value = serde_json::to_value(rows).expect("rows are plain data");
-    round(&mut value);
-    let mut text = serde_json::to_string_pretty(&value).expect("a value is plain data");
+    let mut text = serde_json::to_string_pretty(rows).expect("rows are plain data");
     text.push('\n');
     text
 }
 
-fn round(value: &mut Value) {
+/// Rounds every fraction in `value`.
+pub(super) fn round(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let exact = number.as_f64().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::grid::{self, Detail};
 use super::number;
-use super::rows::{Failure, Group, Rows, Weight, Workload};
+use super::rows::{Failure, Group, OverallRow, Rows, Weight, Workload};
 use crate::artifacts::Status;
 use crate::units::Bytes;
 
@@ -160,10 +160,12 @@ fn differences(page: &mut Page, rows: &Rows) {
         .differences
         .iter()
         .map(|d| {
-            let values = d
-                .values
-                .iter()
-                .map(|v| v.clone().unwrap_or("not set".into()));
+            let both = d.values.iter().zip(&rows.variants);
+            let values = both.map(|(value, variant)| {
+                value
+                    .clone()
+                    .unwrap_or_else(|| variant.without_value().to_owned())
+            });
             std::iter::once(d.setting.clone()).chain(values).collect()
         })
         .collect();
@@ -183,22 +185,37 @@ fn results(page: &mut Page, rows: &Rows, workload: &Workload) {
         .iter()
         .filter(|r| rows.metrics.contains(&r.metric))
     {
-        let all = &row.overall;
-        page.line(&format!(
-            "- {}: {} over {} cells {} (cells from {} to {}; {} up, {} down)",
-            escaped(&row.variant),
-            super::metric::name(row.metric),
-            all.cells,
-            number::ratio(all.ratio),
-            number::ratio(all.min),
-            number::ratio(all.max),
-            all.up,
-            all.down,
-        ));
+        page.line(&format!("- {}", escaped(&overall(row))));
     }
     for group in &workload.groups {
         group_table(page, rows, group);
     }
+}
+
+/// `wal: p95 latency over 4 cells 0.437× (cells from 0.426× to 0.448×; 0 up, 4 down)`.
+fn overall(row: &OverallRow) -> String {
+    let all = &row.overall;
+    let mark = if row.thin > 0 { "†" } else { "" };
+    let ratio = format!("{}{mark}", number::ratio(all.ratio));
+    let (variant, metric) = (&row.variant, super::metric::name(row.metric));
+    let mut text = match all.cells {
+        1 => format!("{variant}: {metric} in one cell {ratio}"),
+        cells => format!(
+            "{variant}: {metric} over {cells} cells {ratio} (cells from {} to {}; {} up, {} down)",
+            number::ratio(all.min),
+            number::ratio(all.max),
+            all.up,
+            all.down
+        ),
+    };
+    if row.left_out > 0 {
+        text.push_str(&format!(
+            "; {} of {} cells left out, see how to read this",
+            row.left_out,
+            row.left_out + all.cells
+        ));
+    }
+    text
 }
 
 fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
@@ -289,10 +306,23 @@ fn spec(page: &mut Page, rows: &Rows) {
     page.code("yaml", &rows.spec.experiment);
     page.heading(2, "How to read this");
     page.line(
-        "Latencies in ms. Throughput is the mean of the good rounds. A latency is read from the exact merge of the good \
-         rounds' histograms; percentiles are never averaged. The range is that of the rounds' own values. A ratio is that \
-         of the geometric means of paired rounds (same cell, same repetition), with the range of the pairs' ratios. \
-         † fewer than ten requests lie beyond the percentile.",
+        "Latencies in ms. Throughput is successful operations that end in the window, mean of the good rounds. A latency is \
+         read from the exact merge of the good rounds' histograms, operations in flight at the window's end included; \
+         percentiles are never averaged. The range is that of the rounds' own values. A ratio is that of the geometric means \
+         of paired rounds (same cell, same repetition), with the range of the pairs' ratios. It is not the quotient of the two \
+         values: where rounds differ much, the two can disagree. Client CPUs is the CPU time of the driver's process over the \
+         window; with SQLite that includes the database's own work.\n",
+    );
+    page.line(
+        "† Fewer than ten requests lie beyond the percentile, in a ratio beyond that of one of its rounds, in a summary in one \
+         of its cells: it says little.\n",
+    );
+    page.line(
+        "‡ The quotient of the two values is on the other side of 1 than the ratio, or outside the pairs' range.\n",
+    );
+    page.line(
+        "§ The target rate was not kept. A summary over cells of an open loop leaves out, for throughput, the cells where both \
+         sides kept it, and, for latencies, those where one did not.",
     );
 }
 

@@ -29,23 +29,25 @@ pub(super) fn milliseconds(us: f64) -> String {
     decimals(ms, if ms >= 99.95 { 0 } else { places(ms, 3).min(3) })
 }
 
-/// A ratio to three or more digits: `1.234×`, `12.3×`.
+/// A ratio to three digits: `0.987×`, `1.23×`, `12.3×`.
 #[must_use]
 pub(super) fn ratio(value: f64) -> String {
-    let places = match value {
-        v if v < 0.0995 => places(v, 3),
-        v if v < 9.9995 => 3,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{}×", decimals(value, places))
+    // Rounded first, since 0.9996 has as many digits before the point as 1.
+    let value = format!("{value:.2e}").parse().unwrap_or(value);
+    format!("{}×", decimals(value, places(value, 3)))
 }
 
-/// Two ratios: `1.234–1.345×`.
+/// Two ratios: `1.23–1.34×`.
 #[must_use]
 pub(super) fn ratio_range(low: f64, high: f64) -> String {
     let low = ratio(low);
     format!("{}–{}", low.trim_end_matches('×'), ratio(high))
+}
+
+/// CPUs kept busy: `0.25`, `1.9`.
+#[must_use]
+pub(super) fn cores(value: f64) -> String {
+    decimals(value, if value < 0.995 { 2 } else { 1 })
 }
 
 /// The value of a metric in the unit of tables: operations/s or ms.
@@ -126,11 +128,16 @@ mod tests {
             assert_eq!(milliseconds(us), text);
         }
         for (value, text) in [
-            (1.0, "1.000×"),
+            (1.0, "1.00×"),
+            (0.9996, "1.00×"),
+            (0.09996, "0.100×"),
+            (1.2345, "1.23×"),
+            (0.98765, "0.988×"),
             (0.5, "0.500×"),
             (0.0123, "0.0123×"),
             (12.34, "12.3×"),
             (123.4, "123×"),
+            (1234.0, "1,230×"),
         ] {
             assert_eq!(ratio(value), text);
         }

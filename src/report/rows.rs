@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::timeline::Timelines;
 use crate::artifacts::Status;
@@ -16,8 +16,9 @@ use crate::statistics::Overall;
 /// The format of `results.json`.
 pub const FORMAT: u32 = 1;
 
-/// Everything that a report tells of a run.
+/// Everything that a report tells of a run. Serialized, its numbers have nine digits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(remote = "Self")]
 pub struct Rows {
     /// The format of this value.
     pub format: u32,
@@ -41,6 +42,8 @@ pub struct Rows {
     pub failures: Vec<Failure>,
     /// Every attempt in the order of execution.
     pub execution: Vec<Attempt>,
+    /// Times at which the run stopped and was taken up again.
+    pub interruptions: Vec<Interruption>,
     /// The hosts and what they are.
     pub hosts: Vec<Facts>,
     /// The programs that were used.
@@ -220,6 +223,11 @@ pub struct OverallRow {
     /// The ratio and its spread over cells.
     #[serde(flatten)]
     pub overall: Overall,
+    /// Cells in it whose ratio has too few requests beyond the percentile.
+    pub thin: usize,
+    /// Cells of an open loop that are left out: for throughput those where both sides kept the target rate, for latencies
+    /// those where one did not.
+    pub left_out: usize,
 }
 
 /// One workload at one point of the sweep.
@@ -250,6 +258,10 @@ pub struct Results {
     pub operations: Vec<Operation>,
     /// Failed operations of the good rounds by kind of error.
     pub errors: BTreeMap<String, u64>,
+    /// CPUs that the client kept busy in the window, mean of the good rounds where it is known.
+    pub client_cores: Option<f64>,
+    /// Whether the target rate was not kept, in open loop.
+    pub missed: bool,
     /// Each metric against the baseline; empty for the baseline itself.
     pub comparison: BTreeMap<Metric, Comparison>,
 }
@@ -277,8 +289,17 @@ pub struct Round {
     pub window_s: Option<f64>,
     /// CPU time that the client itself used in the window, s.
     pub client_cpu_s: Option<f64>,
-    /// Operations that succeeded.
+    /// Operations that succeeded and ended in the window.
     pub count: Option<u64>,
+    /// Operations that succeeded but were in flight when the window ended: in the latencies, in no throughput.
+    pub late: Option<u64>,
+    /// Operations of an open loop that were due by the window's end and had not begun.
+    pub unstarted: Option<u64>,
+    /// Threads without a success that ended in the window.
+    pub idle_threads: Option<u32>,
+    /// The part of the threads' time in the window that the latencies account for, in closed loop; above 1 when operations
+    /// reach over the window's edges.
+    pub accounted: Option<f64>,
     /// Operations that failed.
     pub errors: Option<u64>,
     /// Each metric; empty unless the round is good.
@@ -320,8 +341,10 @@ pub struct Over {
 pub struct Operation {
     /// `read`, `update`, `transaction`, ...
     pub name: String,
-    /// Operations that succeeded.
+    /// Operations that succeeded and ended in the window.
     pub count: u64,
+    /// Operations that succeeded but were in flight when it ended.
+    pub late: u64,
     /// Failed operations by kind of error.
     pub errors: BTreeMap<String, u64>,
     /// Its latencies, and its throughput as the mean over rounds.
@@ -345,6 +368,12 @@ pub struct Comparison {
     pub pairs: Vec<(u32, f64)>,
     /// Repetitions of which only one side is good; they are left out.
     pub dropped: usize,
+    /// Whether a round of a pair has fewer than ten requests beyond the percentile.
+    pub thin: bool,
+    /// The two values over rounds divided; absent without both.
+    pub quotient: Option<f64>,
+    /// Whether that is on the other side of 1 than the ratio, or outside the pairs' ratios.
+    pub apart: bool,
     /// What can be said of it.
     pub said: String,
 }
@@ -412,6 +441,21 @@ pub struct Attempt {
     pub seconds: Option<f64>,
 }
 
+/// A time at which the run stopped and was taken up again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interruption {
+    /// When the last thing before it happened, UTC.
+    pub stopped: jiff::Timestamp,
+    /// When the run was taken up again, UTC.
+    pub resumed: jiff::Timestamp,
+    /// What lies between, s.
+    pub seconds: f64,
+    /// Why it stopped; absent when the process ended without a word.
+    pub reason: Option<String>,
+    /// Cells and repetitions whose good rounds lie on both sides of it.
+    pub split: Vec<(String, u32)>,
+}
+
 /// What a host is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Facts {
@@ -468,13 +512,33 @@ pub struct Again {
 }
 
 impl Variant {
-    /// The system with the version that it reported, or had to: `sqlite 3.51.0`.
+    /// The system with the version that it reported, `sqlite 3.51.0`, or that it was to have.
     #[must_use]
     pub fn system_and_version(&self) -> String {
-        match self.reported_version.as_ref().or(self.version.as_ref()) {
-            Some(version) => format!("{} {version}", self.system),
-            None => self.system.clone(),
+        match (&self.reported_version, &self.version) {
+            (Some(version), _) => format!("{} {version}", self.system),
+            (None, Some(wanted)) => format!("{} ({wanted} wanted, not deployed)", self.system),
+            (None, None) => format!("{} (not deployed)", self.system),
         }
+    }
+
+    /// What stands for a setting of which nothing is known.
+    #[must_use]
+    pub fn without_value(&self) -> &'static str {
+        if self.reported_version.is_some() {
+            "not set"
+        } else {
+            "not deployed"
+        }
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = Self::serialize(self, serde_json::value::Serializer)
+            .map_err(serde::ser::Error::custom)?;
+        super::json::round(&mut value);
+        value.serialize(serializer)
     }
 }
 

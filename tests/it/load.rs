@@ -401,6 +401,26 @@ fn a_run_whose_writes_all_fail_ends_at_its_time() {
 }
 
 #[test]
+fn threads_that_wait_all_through_the_window_are_in_the_latencies() {
+    let bed = Bed::loaded(Schema::Sysbench);
+    let holder = Connection::open(bed.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut order = bed.order(workload(Kind::OltpInsert), 2);
+    order.warmup = assay::units::Duration::default();
+    // The lock is let go when the window's only second is over.
+    let mut release = |progress| {
+        if let Progress::Second { .. } = progress {
+            holder.execute_batch("COMMIT").unwrap();
+        }
+    };
+    run(&bed.job(Work::Run(order), 2), &mut release).unwrap();
+    let result = read(&bed.output());
+    assert_eq!((result.count(), result.late(), result.errors()), (0, 2, 0));
+    assert_eq!(result.idle_threads, 2);
+    assert_eq!(result.all().count(), 2);
+}
+
+#[test]
 fn one_thread_can_have_the_file_to_itself() {
     let mut bed = Bed::loaded(Schema::Sysbench);
     let exclusive = ("locking_mode".into(), "exclusive".into());
@@ -484,6 +504,8 @@ fn an_open_loop_keeps_its_rate() {
     order.rate = Some(500.0);
     order.duration = assay::units::Duration(Duration::from_millis(500));
     let result = bed.measure(order).unwrap();
-    // 250 are due in the window. Late ones are made up for, but on a busy machine some of the last come too late.
-    assert!((150..=255).contains(&result.count()), "{}", result.count());
+    // 250 are due in the window. Up to 25 of the warm-up may be made up for in it, and on a busy machine some of the last come
+    // too late.
+    assert!((150..=276).contains(&result.count()), "{}", result.count());
+    assert!(result.count() + result.late() + result.unstarted >= 250);
 }

@@ -218,6 +218,7 @@ fn load_result(count: u64) -> LoadResult {
         name: "read".into(),
         latency,
         errors,
+        ..OperationResult::default()
     }];
     LoadResult {
         window_s: 10.0,

@@ -48,12 +48,24 @@ pub(crate) struct Sample {
     pub(crate) cut: Option<usize>,
     /// After so many rounds the run is resumed with a changed spec.
     pub(crate) changed: Option<usize>,
+    /// In this round, from 0, the process dies; the run is taken up again.
+    pub(crate) dying: Option<usize>,
     /// Failed operations in every round, by kind of error.
     pub(crate) errors: BTreeMap<String, u64>,
     /// Words put into every free text: host names, versions, configuration.
     pub(crate) hostile: Option<&'static str>,
     /// Successful operations in a second on one thread.
     pub(crate) pace: u64,
+    /// A variant on which one thread does all the work and the others wait.
+    pub(crate) starved: Option<&'static str>,
+    /// Operations of each round that were due at the window's end and had not begun.
+    pub(crate) unstarted: u64,
+    /// How far the rounds of the later variants differ: with 0.5, between 0.5 and 1.5 times.
+    pub(crate) spread: f64,
+    /// The version that every variant wants.
+    pub(crate) wanted: Option<&'static str>,
+    /// `journal_mode` and `synchronous` of the first variant and of the others.
+    pub(crate) pragmas: [[&'static str; 2]; 2],
 }
 
 impl Default for Sample {
@@ -71,9 +83,15 @@ impl Default for Sample {
             unready: BTreeMap::new(),
             cut: None,
             changed: None,
+            dying: None,
             errors: BTreeMap::new(),
             hostile: None,
             pace: 240,
+            starved: None,
+            unstarted: 0,
+            spread: 0.03,
+            wanted: None,
+            pragmas: [["delete", "full"], ["wal", "normal"]],
         }
     }
 }
@@ -226,16 +244,11 @@ impl Sample {
 
     fn deployment(&self, variant: &str) -> Deployment {
         let wal = variant != self.variants[0];
+        let [journal_mode, synchronous] = self.pragmas[usize::from(wal)];
         let mut tunables = BTreeMap::from([
             ("cache_size".to_owned(), "-65536".to_owned()),
-            (
-                "journal_mode".to_owned(),
-                if wal { "wal" } else { "delete" }.to_owned(),
-            ),
-            (
-                "synchronous".to_owned(),
-                if wal { "normal" } else { "full" }.to_owned(),
-            ),
+            ("journal_mode".to_owned(), journal_mode.to_owned()),
+            ("synchronous".to_owned(), synchronous.to_owned()),
         ]);
         if let Some(hostile) = self.hostile.filter(|_| wal) {
             tunables.insert("temp_store".into(), hostile.into());
@@ -243,7 +256,7 @@ impl Sample {
         Deployment {
             id: variant.into(),
             system: System::Sqlite,
-            version: None,
+            version: self.wanted.map(str::to_owned),
             topology: BTreeMap::from([("sqlite".to_owned(), vec!["local".to_owned()])]),
             clients: vec!["local".into()],
             config: BTreeMap::from([("sqlite".to_owned(), tunables)]),
@@ -324,7 +337,12 @@ impl Writer<'_> {
             if self.sample.changed == Some(n) {
                 self.change();
             }
-            self.round(round);
+            if self.sample.dying == Some(n) {
+                self.die(round);
+                self.attempt(round, 2, None, false);
+            } else {
+                self.round(round);
+            }
         }
         self.finish();
     }
@@ -347,7 +365,9 @@ impl Writer<'_> {
                 step: 0,
                 name: "start".into(),
             });
-            self.effective(variant);
+            if !self.sample.unready.contains_key(variant) {
+                self.effective(variant);
+            }
             self.say(match self.sample.unready.get(variant) {
                 Some(reason) => Event::DeploymentFailed {
                     deployment,
@@ -391,6 +411,15 @@ impl Writer<'_> {
             revision: 2,
             difference: vec!["-  repetitions: 2".into(), "+  repetitions: 3".into()],
         });
+    }
+
+    fn die(&mut self, round: &Round) {
+        self.say(Event::RoundStarted {
+            round: round.id.clone(),
+            attempt: 1,
+        });
+        self.now += 90.0;
+        self.start(true);
     }
 
     fn round(&mut self, round: &Round) {
@@ -491,12 +520,15 @@ impl Sample {
         } else {
             1.0
         };
-        let speed =
-            self.pace as f64 * scale * (1.0 + 1.3 * variant as f64) * (1.0 + noise.near(0.03));
+        let speed = self.pace as f64
+            * scale
+            * (1.0 + 1.3 * variant as f64)
+            * (1.0 + noise.near(if variant == 0 { 0.03 } else { self.spread }));
         let capacity = speed * 6.0 * threads / (threads + 5.0);
         let throughput = round.cell.rate.map_or(capacity, |r| r.min(capacity));
+        let starved = self.starved == Some(round.deployment.as_str());
         // In closed loop threads = throughput * latency.
-        let latency_us = threads / capacity * 1e6;
+        let latency_us = if starved { 1.0 } else { threads } / capacity * 1e6;
         let mut intervals = Vec::new();
         for (phase, seconds) in [(Phase::Warmup, WARMUP), (Phase::Measure, self.window)] {
             for second in 0..seconds {
@@ -516,6 +548,7 @@ impl Sample {
             .map(|(name, share, slowness)| OperationResult {
                 name: name.into(),
                 latency: noise.latencies((total as f64 * share) as u64, latency_us * slowness),
+                late: Latency::new(),
                 errors: if name == "read" {
                     BTreeMap::new()
                 } else {
@@ -529,6 +562,8 @@ impl Sample {
             intervals,
             threads: round.cell.threads,
             client_cpu_s: Some(0.25 * self.window as f64),
+            idle_threads: if starved { round.cell.threads - 1 } else { 0 },
+            unstarted: self.unstarted,
         }
     }
 }
@@ -579,7 +614,7 @@ impl Noise {
         for _ in 0..count.min(10_000) {
             let u = self.uniform();
             // A rational tail rather than logarithms, whose last bit differs between platforms.
-            let factor = 0.55 + 0.45 * u + 0.02 * u / (1.001 - u);
+            let factor = 0.66 + 0.45 * u + 0.02 * u / (1.001 - u);
             latency.record_us((typical * factor) as u64);
         }
         latency

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recorder::{Seconds, Tally};
+use super::recorder::{Rest, Seconds, Tally};
 use super::schedule::Schedule;
 use crate::measurement::{Interval, LoadResult, OperationResult, Percentile, Phase};
 
@@ -22,6 +22,9 @@ pub(super) struct Collector<'a> {
     open: BTreeMap<usize, Vec<Tally>>,
     intervals: Vec<Interval>,
     window: Vec<Tally>,
+    late: Vec<Tally>,
+    unstarted: u64,
+    idle_threads: u32,
 }
 
 impl<'a> Collector<'a> {
@@ -40,6 +43,9 @@ impl<'a> Collector<'a> {
             open: BTreeMap::new(),
             intervals: Vec::new(),
             window: vec![Tally::default(); operations.len()],
+            late: vec![Tally::default(); operations.len()],
+            unstarted: 0,
+            idle_threads: 0,
         }
     }
 
@@ -63,16 +69,30 @@ impl<'a> Collector<'a> {
         self.close_until(slowest.unwrap_or_default());
     }
 
+    /// Adds what a thread said at its end.
+    pub(super) fn add_rest(&mut self, rest: Rest) {
+        self.unstarted += rest.unstarted;
+        self.idle_threads += u32::from(rest.idle);
+        match rest.late {
+            None => {}
+            Some((operation, Ok(latency))) => self.late[operation].latency.record(latency),
+            Some((operation, Err(failure))) => self.late[operation].fail(failure),
+        }
+    }
+
     /// The result; seconds without any operation are in it too.
     pub(super) fn finish(mut self) -> LoadResult {
         self.close_until(self.schedule.slots());
-        let operations = self.operations.iter().zip(self.window);
+        let tallies = self.window.into_iter().zip(self.late);
+        let operations = self.operations.iter().zip(tallies);
         LoadResult {
             window_s: self.schedule.window_s(),
             operations: operations.map(|(name, t)| result(name, t)).collect(),
             intervals: self.intervals,
             threads: self.threads,
             client_cpu_s: None,
+            idle_threads: self.idle_threads,
+            unstarted: self.unstarted,
         }
     }
 
@@ -123,15 +143,17 @@ fn interval(phase: Phase, second: u64, operation: &str, tally: &Tally) -> Interv
 }
 
 /// An operation's result. What the first error of each kind said goes to the log, once, however many there were.
-fn result(name: &str, tally: Tally) -> OperationResult {
+fn result(name: &str, (mut window, late): (Tally, Tally)) -> OperationResult {
     let mut errors = BTreeMap::new();
-    for (kind, (count, message)) in tally.errors {
+    window.merge_errors(late.errors);
+    for (kind, (count, message)) in window.errors {
         tracing::warn!(operation = name, %kind, count, "operations failed: {message}");
         errors.insert(kind.to_string(), count);
     }
     OperationResult {
         name: name.to_owned(),
-        latency: tally.latency,
+        latency: window.latency,
+        late: late.latency,
         errors,
     }
 }
@@ -142,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::load::backend::ErrorKind;
+    use crate::load::testing::failure;
 
     const OPERATIONS: &[&str] = &["read", "update"];
 
@@ -174,6 +197,16 @@ mod tests {
         collector.add(seconds(0, 3, &[900], &[], 0));
         assert_eq!((collector.next, collector.open.len()), (3, 0));
         collector.add(seconds(3, 4, &[], &[2_000_000], 2));
+        collector.add_rest(Rest {
+            late: Some((0, Ok(Duration::from_secs(3)))),
+            unstarted: 4,
+            idle: true,
+        });
+        collector.add_rest(Rest {
+            late: Some((1, Err(failure(ErrorKind::Busy)))),
+            unstarted: 1,
+            idle: false,
+        });
         collector.finish()
     }
 
@@ -185,9 +218,20 @@ mod tests {
         };
         assert_eq!(read.latency, tally(&[10, 10, 20], 0).latency);
         assert_eq!(update.latency, tally(&[30, 2_000_000], 0).latency);
-        assert_eq!(update.errors, BTreeMap::from([("busy".to_owned(), 2)]));
         assert!(read.errors.is_empty());
         assert!((result.throughput() - 5.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_in_flight_at_the_end_is_kept_apart_and_its_failures_count() {
+        let result = result();
+        let [read, update] = &result.operations[..] else {
+            panic!()
+        };
+        assert_eq!(read.late, tally(&[3_000_000], 0).latency);
+        assert_eq!((read.whole().count(), update.late.count()), (4, 0));
+        assert_eq!(update.errors, BTreeMap::from([("busy".to_owned(), 3)]));
+        assert_eq!((result.unstarted, result.idle_threads), (5, 1));
     }
 
     #[test]

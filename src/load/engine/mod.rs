@@ -1,9 +1,9 @@
 //! The engine: client threads that run a workload for warm-up and window, and the measurement that comes of it.
 //!
-//! An operation counts where it ends: one that begins in the warm-up and ends in the window counts, one that is in flight
-//! when the window ends is awaited and does not. So the window is exactly as long as asked for, and throughput is
-//! completions in it over its length. In an open loop, operations that were due and did not get done by then show as a
-//! throughput below the target rate.
+//! An operation counts where it ends: one that begins in the warm-up and ends in the window counts. So the window is exactly
+//! as long as asked for, and throughput is completions in it over its length. One that is in flight when the window ends is
+//! awaited and recorded as late: in no throughput, but in the latencies, where it would be missed most, as it is the slow
+//! ones that are in flight. Operations of an open loop that were due and had not begun by then are counted.
 
 mod clock;
 mod collector;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 use self::clock::Wall;
 use self::collector::Collector;
 use self::gate::Gate;
-use self::recorder::{Counter, Recorder, Seconds};
+use self::recorder::{Counter, Recorder, Rest, Seconds};
 use self::schedule::Schedule;
 use self::worker::{Pace, drive};
 use super::LoadError;
@@ -56,6 +56,8 @@ enum Message {
     Ready,
     /// Seconds of load went by.
     Seconds(Seconds),
+    /// What is left to say when the load is over.
+    Rest(Rest),
     /// The thread gives up, and with it the run.
     Failed(LoadError),
     /// The thread is over, in whichever way.
@@ -169,7 +171,7 @@ impl Shared<'_> {
             operation: operations[operation].into(),
             failure,
         })?;
-        recorder.finish();
+        let _ = sender.send(Message::Rest(recorder.finish()));
         Ok(())
     }
 
@@ -181,7 +183,9 @@ impl Shared<'_> {
                 Message::Ready => waiting -= 1,
                 Message::Failed(error) => return Err(error),
                 Message::Ended => return Err(LoadError::Thread),
-                Message::Seconds(_) => unreachable!("no load runs before all are ready"),
+                Message::Seconds(_) | Message::Rest(_) => {
+                    unreachable!("no load runs before all are ready")
+                }
             }
         }
         Ok(())
@@ -202,6 +206,7 @@ impl Shared<'_> {
         while running > 0 {
             match receiver.recv_timeout(watch.until_next()) {
                 Ok(Message::Seconds(seconds)) => collector.add(seconds),
+                Ok(Message::Rest(rest)) => collector.add_rest(rest),
                 Ok(Message::Failed(error)) => failed = failed.or(Some(error)),
                 Ok(Message::Ended) => running -= 1,
                 Ok(Message::Ready) => unreachable!("every thread was ready before the start"),

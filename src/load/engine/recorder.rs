@@ -9,13 +9,16 @@ use super::schedule::Schedule;
 use crate::load::backend::{ErrorKind, Failure};
 use crate::measurement::Latency;
 
+/// Failures by kind: how many, and what the first of them said.
+pub(super) type Errors = BTreeMap<ErrorKind, (u64, Cow<'static, str>)>;
+
 /// One operation's results over some time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// Latencies of those that succeeded.
     pub(super) latency: Latency,
-    /// Those that failed: how many, and what the first of them said.
-    pub(super) errors: BTreeMap<ErrorKind, (u64, Cow<'static, str>)>,
+    /// Those that failed.
+    pub(super) errors: Errors,
 }
 
 impl Tally {
@@ -27,9 +30,20 @@ impl Tally {
     /// Adds everything of `other`.
     pub(super) fn merge(&mut self, other: Self) {
         self.latency.merge(&other.latency);
-        for (kind, (count, message)) in other.errors {
+        self.merge_errors(other.errors);
+    }
+
+    /// Adds failures of another tally.
+    pub(super) fn merge_errors(&mut self, errors: Errors) {
+        for (kind, (count, message)) in errors {
             self.errors.entry(kind).or_insert((0, message)).0 += count;
         }
+    }
+
+    /// Adds a failure.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        let errors = &mut self.errors;
+        errors.entry(failure.kind).or_insert((0, failure.message)).0 += 1;
     }
 }
 
@@ -40,6 +54,17 @@ pub(super) struct Seconds {
     pub(super) to: usize,
     /// By operation.
     pub(super) tallies: Vec<Tally>,
+}
+
+/// What a thread has to say when its load is over.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// The operation that was in flight when the window ended, and what became of it.
+    pub(super) late: Option<(usize, Result<Duration, Failure>)>,
+    /// Operations that were due by the window's end and had not begun.
+    pub(super) unstarted: u64,
+    /// Whether none of its operations succeeded in the window.
+    pub(super) idle: bool,
 }
 
 /// A thread's operations so far, for those who watch. On a cache line of its own, written by one thread only.
@@ -75,6 +100,7 @@ pub(super) struct Recorder<'a> {
     slot: usize,
     until: u64,
     tallies: Vec<Tally>,
+    rest: Rest,
 }
 
 impl<'a> Recorder<'a> {
@@ -92,10 +118,14 @@ impl<'a> Recorder<'a> {
             slot: 0,
             until: schedule.until(0),
             tallies: vec![Tally::default(); operations],
+            rest: Rest {
+                idle: true,
+                ..Rest::default()
+            },
         }
     }
 
-    /// When the window ends; an operation that ends later is not recorded.
+    /// When the window ends; an operation that ends later is late.
     pub(super) fn end(&self) -> u64 {
         self.schedule.end()
     }
@@ -120,18 +150,38 @@ impl<'a> Recorder<'a> {
             }
             Err(failure) => {
                 Counter::add(&self.counter.failed);
-                let errors = &mut tally.errors;
-                errors.entry(failure.kind).or_insert((0, failure.message)).0 += 1;
+                tally.fail(failure);
             }
         }
     }
 
-    /// Hands over the last second.
-    pub(super) fn finish(mut self) {
+    /// Records the operation that was in flight when the window ended.
+    pub(super) fn late(
+        &mut self,
+        operation: usize,
+        began: u64,
+        ended: u64,
+        result: Result<(), Failure>,
+    ) {
+        let latency = Duration::from_nanos(ended.saturating_sub(began));
+        self.rest.late = Some((operation, result.map(|()| latency)));
+    }
+
+    /// Says how many operations were due by the window's end and had not begun.
+    pub(super) fn unstarted(&mut self, operations: u64) {
+        self.rest.unstarted = operations;
+    }
+
+    /// Hands over the last second; gives what is in no second.
+    pub(super) fn finish(mut self) -> Rest {
         self.hand_over(self.schedule.slots());
+        self.rest
     }
 
     fn hand_over(&mut self, to: usize) {
+        if self.slot >= self.schedule.warmup_slots() {
+            self.rest.idle &= self.tallies.iter().all(|t| t.latency.count() == 0);
+        }
         let fresh = vec![Tally::default(); self.tallies.len()];
         (self.sink)(Seconds {
             from: self.slot,

@@ -41,10 +41,19 @@ impl Pace {
             Self::Open { first, step } => Some((first + step * number as f64) as u64),
         }
     }
+
+    /// How many operations are due before `end`, in an open loop.
+    fn due_before(self, end: u64) -> u64 {
+        match self {
+            Self::Closed => 0,
+            Self::Open { first, step } => ((end as f64 - first) / step).ceil().max(0.0) as u64,
+        }
+    }
 }
 
 /// Runs a thread's operations until the window ends or `stop` is set. In an open loop the time of an operation begins when
-/// it was due: after a stall, those behind it are late, and their latencies say by how much.
+/// it was due: after a stall, those behind it are delayed, and their latencies say by how much. The operation in flight when
+/// the window ends is awaited; its latency is known in full.
 ///
 /// # Errors
 /// The position of the operation and its failure, when no later one can succeed.
@@ -78,12 +87,14 @@ pub(super) fn drive<C: Clock>(
         {
             return Err((operation, failure.clone()));
         }
+        number += 1;
         if ended >= end {
+            recorder.late(operation, began, ended, result);
             break;
         }
         recorder.record(operation, began, ended, result);
-        number += 1;
     }
+    recorder.unstarted(pace.due_before(end).saturating_sub(number));
     Ok(())
 }
 

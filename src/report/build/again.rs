@@ -1,39 +1,32 @@
 //! How to run it again: command lines for a POSIX shell, and the secrets that they need.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::artifacts::{End, Run};
 use crate::report::rows::Again;
 
-/// How to run it again.
+/// How to run it again. Every path is absolute, so that it does not matter where the commands are run.
 pub(super) fn again(run: &Run, experiment: &str, inventory: &str) -> Again {
     let manifest = &run.manifest;
-    let folder = run_path(run.layout.folder());
+    let folder = absolute(run.layout.folder());
     let revision = run.state.revision;
-    let kept = |path: PathBuf| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        format!("{folder}/{name}")
-    };
     let seed = format!("seed={}", run.plan.seed);
     let mut sets = manifest.overrides.clone();
     sets.retain(|s| !s.starts_with("seed="));
-    sets.push(seed.clone());
+    sets.push(seed);
     let mut commands = vec![
         (
             "The experiment file again, with the same seed".to_owned(),
             command(&manifest.source, manifest.inventory.as_deref(), &sets),
         ),
         (
+            // The seed is in that file, or follows from its content.
             "Exactly what was run, from this run's folder".to_owned(),
             command(
-                &kept(run.layout.experiment(revision)),
-                Some(&kept(run.layout.inventory(revision))),
-                &[seed],
+                &absolute(&run.layout.experiment(revision)),
+                Some(&absolute(&run.layout.inventory(revision))),
+                &[],
             ),
         ),
     ];
@@ -53,6 +46,11 @@ pub(super) fn again(run: &Run, experiment: &str, inventory: &str) -> Again {
     }
 }
 
+fn absolute(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.to_string_lossy().into_owned()
+}
+
 fn command(experiment: &str, inventory: Option<&str>, sets: &[String]) -> String {
     let mut line = format!("assay run {}", quoted(experiment));
     if let Some(inventory) = inventory {
@@ -62,15 +60,6 @@ fn command(experiment: &str, inventory: Option<&str>, sets: &[String]) -> String
         line.push_str(&format!(" --set {}", quoted(set)));
     }
     line
-}
-
-/// The run's folder from the artifacts' folder on, so that no report tells where on a machine it was made.
-fn run_path(folder: &Path) -> String {
-    let parts: Vec<_> = folder
-        .components()
-        .map(|c| c.as_os_str().to_string_lossy())
-        .collect();
-    parts[parts.len().saturating_sub(3)..].join("/")
 }
 
 /// The word as a POSIX shell reads it back.
@@ -101,6 +90,7 @@ mod tests {
         assert_eq!(quoted("experiments/a.yaml"), "experiments/a.yaml");
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
+        assert_eq!(quoted("/srv/größe"), "'/srv/größe'");
         assert_eq!(quoted(""), "''");
     }
 
@@ -108,12 +98,5 @@ mod tests {
     fn secrets_are_named_once_each() {
         let text = "a: ${env:B}\nb: ${env:A} ${env:B}\nc: ${env:torn";
         assert_eq!(environment(&[text]), ["A", "B"]);
-    }
-
-    #[test]
-    fn a_runs_path_begins_with_the_artifacts_folder() {
-        let path = Path::new("/home/u/x/artifacts/exp/2026-01-01T00-00-00Z-abcd");
-        assert_eq!(run_path(path), "artifacts/exp/2026-01-01T00-00-00Z-abcd");
-        assert_eq!(run_path(Path::new("run")), "run");
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::artifacts::Status;
 use crate::report::metric;
-use crate::report::rows::{Comparison, Group, OverallRow, Results};
+use crate::report::rows::{Cell, Comparison, Group, OverallRow, Results};
 use crate::spec::Metric;
-use crate::statistics::{overall, paired_ratio};
+use crate::statistics::{PairedRatio, overall, paired_ratio};
 
 /// Compares every variant of a cell with the baseline.
 pub(super) fn compare(results: &mut [Results], baseline: &str) {
@@ -31,7 +31,14 @@ fn comparison(base: &Results, other: &Results, metric: Metric) -> Comparison {
     let values: Vec<(f64, f64)> = common.iter().map(|r| (before[r], after[r])).collect();
     let paired = paired_ratio(&values).ok();
     let dropped = dropped(base, other);
+    let quotient = quotient(base, other, metric);
     Comparison {
+        thin: thin(base, &common, metric) || thin(other, &common, metric),
+        apart: paired
+            .as_ref()
+            .zip(quotient)
+            .is_some_and(|(p, quotient)| apart(quotient, p)),
+        quotient,
         n: common.len(),
         ratio: paired.as_ref().map(|p| p.ratio),
         min: paired.as_ref().map(|p| p.min),
@@ -42,6 +49,32 @@ fn comparison(base: &Results, other: &Results, metric: Metric) -> Comparison {
             .unwrap_or_default(),
         dropped,
     }
+}
+
+fn thin(results: &Results, repetitions: &[u32], metric: Metric) -> bool {
+    let used = results.rounds.iter();
+    used.filter(|r| repetitions.contains(&r.repetition))
+        .any(|r| r.thin.contains(&metric))
+}
+
+/// The values of both sides over rounds, divided: what a reader of a table would compute.
+fn quotient(base: &Results, other: &Results, metric: Metric) -> Option<f64> {
+    let before = base.summary.get(&metric)?.value;
+    let after = other.summary.get(&metric)?.value;
+    (before > 0.0).then(|| after / before)
+}
+
+/// Differences that three digits do not show are none.
+const VISIBLE: f64 = 0.005;
+
+/// Whether the quotient of the values says something else than the pairs: it lies on the other side of 1 than their ratio,
+/// or outside their range.
+fn apart(quotient: f64, paired: &PairedRatio) -> bool {
+    let other_side = (quotient - 1.0) * (paired.ratio - 1.0) < 0.0
+        && (quotient / paired.ratio).ln().abs() > VISIBLE;
+    let outside =
+        quotient < paired.min * (1.0 - VISIBLE) || quotient > paired.max * (1.0 + VISIBLE);
+    other_side || outside
 }
 
 fn by_repetition(results: &Results, metric: Metric) -> BTreeMap<u32, f64> {
@@ -81,35 +114,56 @@ fn said(pairs: usize, dropped: usize, has_ratio: bool) -> String {
     text
 }
 
-/// Every variant against the baseline over all cells, from the repetitions that have a pair in every cell.
-pub(super) fn over_cells(groups: &[Group]) -> Vec<OverallRow> {
-    let cells: Vec<_> = groups.iter().flat_map(|g| &g.cells).collect();
+/// Every variant against the baseline over all cells, from the repetitions that have a pair in every cell. Cells of an open
+/// loop say something of throughput only where a side missed the target rate, and of latency only where both kept it.
+pub(super) fn over_cells(groups: &[Group], baseline: &str) -> Vec<OverallRow> {
+    let cells: Vec<&Cell> = groups.iter().flat_map(|g| &g.cells).collect();
     let Some(first) = cells.first() else {
         return Vec::new();
     };
+    let base = first.results.iter().position(|r| r.variant == baseline);
     let mut rows = Vec::new();
     for (at, results) in first.results.iter().enumerate() {
         for metric in results.comparison.keys() {
-            let columns: Vec<BTreeMap<u32, f64>> = cells
+            let used: Vec<&Cell> = cells
                 .iter()
-                .map(|c| {
-                    c.results[at].comparison[metric]
-                        .pairs
-                        .iter()
-                        .copied()
-                        .collect()
-                })
+                .filter(|c| speaks(c, [base.unwrap_or(at), at], *metric))
+                .copied()
                 .collect();
-            if let Ok(overall) = overall(&complete(&columns)) {
-                rows.push(OverallRow {
-                    variant: results.variant.clone(),
-                    metric: *metric,
-                    overall,
-                });
-            }
+            rows.extend(over(&used, at, *metric).map(|row| OverallRow {
+                left_out: cells.len() - used.len(),
+                ..row
+            }));
         }
     }
     rows
+}
+
+fn speaks(cell: &Cell, sides: [usize; 2], metric: Metric) -> bool {
+    let missed = sides.iter().any(|at| cell.results[*at].missed);
+    match metric {
+        _ if cell.rate.is_none() => true,
+        Metric::Throughput => missed,
+        Metric::Mean | Metric::P50 | Metric::P95 | Metric::P99 | Metric::Max => !missed,
+    }
+}
+
+fn over(cells: &[&Cell], at: usize, metric: Metric) -> Option<OverallRow> {
+    let comparisons: Vec<&Comparison> = cells
+        .iter()
+        .map(|c| &c.results[at].comparison[&metric])
+        .collect();
+    let columns: Vec<BTreeMap<u32, f64>> = comparisons
+        .iter()
+        .map(|c| c.pairs.iter().copied().collect())
+        .collect();
+    Some(OverallRow {
+        variant: cells.first()?.results[at].variant.clone(),
+        metric,
+        overall: overall(&complete(&columns)).ok()?,
+        thin: comparisons.iter().filter(|c| c.thin).count(),
+        left_out: 0,
+    })
 }
 
 /// `[round][cell]` of the repetitions that every cell has.
@@ -137,6 +191,18 @@ mod tests {
             "range of 3 rounds; no inference yet; 1 pair left out, one side failed"
         );
         assert_eq!(said(2, 0, false), "no ratio: a value is 0");
+    }
+
+    #[test]
+    fn values_that_contradict_the_ratio_beside_them_are_found() {
+        let paired = |pairs: &[(f64, f64)]| paired_ratio(pairs).unwrap();
+        // Pairs of 0.90, 0.95 and 1.10: their geometric mean is 0.980.
+        let mixed = paired(&[(100.0, 90.0), (100.0, 95.0), (100.0, 110.0)]);
+        assert!(apart(1.05, &mixed), "on the other side of 1");
+        assert!(!apart(0.97, &mixed));
+        assert!(apart(0.85, &mixed), "outside the pairs");
+        let close = paired(&[(1000.0, 1001.0), (1000.0, 1002.0)]);
+        assert!(!apart(0.9995, &close), "no reader can see that");
     }
 
     #[test]

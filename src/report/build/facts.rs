@@ -96,7 +96,8 @@ fn effective(run: &Run, deployment: &str) -> Option<Effective> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// The settings that are not the same in all variants.
+/// The settings that are not the same in all variants. Of a variant that was not deployed only what the experiment sets is
+/// known; the rest of it differs from nothing.
 pub(super) fn differences(variants: &[Variant]) -> Vec<Difference> {
     let settings: Vec<BTreeMap<String, String>> = variants.iter().map(settings).collect();
     let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
@@ -106,17 +107,22 @@ pub(super) fn differences(variants: &[Variant]) -> Vec<Difference> {
             setting: name.clone(),
             values: settings.iter().map(|s| s.get(name).cloned()).collect(),
         })
-        .filter(|d| d.values.windows(2).any(|w| w[0] != w[1]))
+        .filter(|d| {
+            let both = d.values.iter().zip(variants);
+            let known: Vec<_> = both
+                .filter(|(value, v)| value.is_some() || v.reported_version.is_some())
+                .map(|(value, _)| value)
+                .collect();
+            known.windows(2).any(|w| w[0] != w[1])
+        })
         .collect()
 }
 
 fn settings(variant: &Variant) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("system".to_owned(), variant.system.clone())]);
-    let version = variant
-        .reported_version
-        .as_ref()
-        .or(variant.version.as_ref());
-    settings.extend(version.map(|v| ("version".to_owned(), v.clone())));
+    let wanted = variant.version.as_ref().map(|v| format!("{v} (wanted)"));
+    let version = variant.reported_version.clone().or(wanted);
+    settings.extend(version.map(|v| ("version".to_owned(), v)));
     settings.insert("clients".into(), variant.clients.join(", "));
     for (role, hosts) in &variant.topology {
         settings.insert(format!("topology.{role}"), hosts.join(", "));
@@ -214,7 +220,7 @@ mod tests {
                     .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                     .collect(),
             )]),
-            reported_version: None,
+            reported_version: Some("3.51.0".into()),
             effective: BTreeMap::new(),
             snapshot_method: None,
             data_bytes: None,

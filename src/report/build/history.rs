@@ -1,10 +1,10 @@
 //! What the event log tells: the order of execution, failures, changes of the spec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artifacts::{Event, Run, Status};
 use crate::plan;
-use crate::report::rows::{Attempt, Failure, Rows, SpecChange};
+use crate::report::rows::{Attempt, Failure, Interruption, Rows, SpecChange};
 
 /// Every attempt at a round of the plan in force, in the order of execution.
 pub(super) fn execution(run: &Run) -> Vec<Attempt> {
@@ -72,10 +72,8 @@ pub(super) fn failures(run: &Run) -> Vec<Failure> {
         };
         let plan = planned.get(round.as_str())?;
         // A skipped round gets its chance again on resume: only the outcome that stands is told.
-        let stands = || {
-            let outcome = run.state.rounds.get(round).and_then(|r| r.outcome.as_ref());
-            outcome.is_some_and(|(a, s, _)| (a, s) == (attempt, status))
-        };
+        let outcome = run.state.rounds.get(round).and_then(|r| r.outcome.as_ref());
+        let stands = || outcome.is_some_and(|(a, s, _)| (a, s) == (attempt, status));
         match status {
             Status::Ok => return None,
             Status::Skipped if !stands() => return None,
@@ -91,7 +89,8 @@ pub(super) fn failures(run: &Run) -> Vec<Failure> {
             reason: reason
                 .clone()
                 .unwrap_or_else(|| "no reason was recorded".into()),
-            retried: *retry,
+            // On resume a round may get another attempt that the first one's end did not foresee.
+            retried: *retry || outcome.is_some_and(|(a, ..)| a > attempt),
         })
     });
     deployments.chain(rounds).collect()
@@ -126,6 +125,37 @@ pub(super) fn add_invalid_rounds(rows: &mut Rows) {
         }
     }
     rows.failures.extend(found);
+}
+
+/// The times between the last sign of a process and the next one's start.
+pub(super) fn interruptions(run: &Run, execution: &[Attempt]) -> Vec<Interruption> {
+    let pairs = run.events.windows(2);
+    let gaps = pairs.filter(|w| matches!(w[1].event, Event::RunStarted { .. }));
+    gaps.map(|w| {
+        let (stopped, resumed) = (w[0].at, w[1].at);
+        Interruption {
+            stopped,
+            resumed,
+            seconds: resumed.duration_since(stopped).as_secs_f64(),
+            reason: match &w[0].event {
+                Event::RunStopped { reason } => Some(reason.clone()),
+                Event::RunFinished { .. } => Some("finished".into()),
+                _ => None,
+            },
+            split: split(execution, resumed),
+        }
+    })
+    .collect()
+}
+
+/// Cells and repetitions with good rounds on both sides of `moment`.
+fn split(execution: &[Attempt], moment: jiff::Timestamp) -> Vec<(String, u32)> {
+    let good = execution.iter().filter(|a| a.status == Some(Status::Ok));
+    let (before, after): (Vec<_>, Vec<_>) = good.partition(|a| a.at < moment);
+    let pair = |a: &&Attempt| (a.cell.clone(), a.repetition);
+    let before: BTreeSet<_> = before.iter().map(pair).collect();
+    let after: BTreeSet<_> = after.iter().map(pair).collect();
+    before.intersection(&after).cloned().collect()
 }
 
 /// The changes of the spec that were accepted on resume.

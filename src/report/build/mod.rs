@@ -2,10 +2,12 @@
 
 mod again;
 mod compare;
+mod durability;
 mod facts;
 mod history;
 mod notes;
 mod results;
+mod starved;
 mod workloads;
 
 use std::fs;
@@ -66,6 +68,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
         workloads,
         notes: Vec::new(),
         failures: history::failures(run),
+        interruptions: history::interruptions(run, &execution),
         execution,
         hosts: facts::hosts(run),
         programs: facts::programs(run),

@@ -2,25 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use super::results::REACHED;
+use super::{durability, starved};
 use crate::report::metric;
 use crate::report::number;
-use crate::report::rows::{Note, Progress, Rows, Weight};
+use crate::report::rows::{Interruption, Note, Progress, Rows, Weight};
 use crate::spec::Metric;
-
-/// An open loop that reaches less than this part of its target rate is told.
-const REACHED: f64 = 0.95;
 
 /// The notes of a report.
 pub(super) fn notes(rows: &Rows) -> Vec<Note> {
     let mut notes = Notes(Vec::new());
     progress(rows, &mut notes);
+    starved::said(rows)
+        .into_iter()
+        .for_each(|text| notes.warn(text));
     replication(rows, &mut notes);
     failures(rows, &mut notes);
     spec(rows, &mut notes);
+    interruptions(rows, &mut notes);
     thin(rows, &mut notes);
+    apart(rows, &mut notes);
     errors(rows, &mut notes);
     rates(rows, &mut notes);
     design(rows, &mut notes);
+    durability::said(&rows.variants)
+        .into_iter()
+        .for_each(|text| notes.remark(text));
     let mut notes = notes.0;
     notes.sort_by_key(|n| n.weight);
     notes
@@ -48,7 +55,7 @@ fn progress(rows: &Rows, notes: &mut Notes) {
     let counts = rows.run.rounds;
     let done = format!(
         "{} of {}",
-        counts.planned - counts.pending,
+        counts.ok + counts.failed,
         plural(counts.planned, "round")
     );
     match rows.run.progress {
@@ -133,12 +140,83 @@ fn failures(rows: &Rows, notes: &mut Notes) {
             lost.join(", ")
         ));
     }
-    let retried = rows.failures.iter().filter(|f| f.retried).count();
-    if retried > 0 {
+    let retried = rows.failures.iter().filter(|f| f.retried);
+    let retried: Vec<String> = retried.filter_map(|f| f.round.clone()).collect();
+    if !retried.is_empty() {
         notes.remark(format!(
-            "{} failed and had another attempt.",
-            plural(retried, "attempt")
+            "{} failed and had another attempt: {}.",
+            plural(retried.len(), "attempt"),
+            named(&retried)
         ));
+    }
+    let again = |round: &str, attempt| {
+        let mut all = rows.execution.iter();
+        all.any(|a| a.round == round && a.attempt > attempt)
+    };
+    let cut = rows.execution.iter().filter(|a| a.status.is_none());
+    let cut: Vec<String> = cut
+        .filter(|a| again(&a.round, a.attempt))
+        .map(|a| a.round.clone())
+        .collect();
+    if !cut.is_empty() {
+        notes.remark(format!(
+            "{} cut off with the process and had another attempt: {}.",
+            if cut.len() == 1 {
+                "1 attempt was".into()
+            } else {
+                format!("{} attempts were", cut.len())
+            },
+            named(&cut)
+        ));
+    }
+}
+
+fn interruptions(rows: &Rows, notes: &mut Notes) {
+    for interruption in &rows.interruptions {
+        let mut text = gap(interruption);
+        if interruption.split.is_empty() {
+            text.push_str(" No pair of rounds lies on both sides of it.");
+            notes.remark(text);
+            continue;
+        }
+        let pairs: Vec<String> = interruption
+            .split
+            .iter()
+            .map(|(cell, repetition)| format!("{cell} repetition {repetition}"))
+            .collect();
+        let lie = if pairs.len() == 1 {
+            "pair of rounds lies"
+        } else {
+            "pairs of rounds lie"
+        };
+        text.push_str(&format!(
+            " {} {lie} on both sides of it, so the machine may have changed between the two: {}.",
+            pairs.len(),
+            named(&pairs)
+        ));
+        notes.warn(text);
+    }
+}
+
+fn gap(interruption: &Interruption) -> String {
+    format!(
+        "The run stood still from {} for {} ({}), then went on.",
+        number::time(interruption.stopped),
+        number::duration(interruption.seconds),
+        interruption
+            .reason
+            .as_deref()
+            .unwrap_or("its process ended without a word"),
+    )
+}
+
+/// The first few of some names.
+pub(super) fn named(names: &[String]) -> String {
+    const MOST: usize = 6;
+    let shown = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -154,21 +232,50 @@ fn spec(rows: &Rows, notes: &mut Notes) {
 
 fn thin(rows: &Rows, notes: &mut Notes) {
     for metric in metric::ALL {
-        let (mut thin, mut all) = (0, 0);
-        for result in rows.results() {
-            if let Some(over) = result.summary.get(&metric) {
-                all += 1;
-                thin += usize::from(over.thin);
-            }
+        let overs: Vec<_> = rows
+            .results()
+            .filter_map(|r| r.summary.get(&metric))
+            .collect();
+        let ratios = rows.results().filter_map(|r| r.comparison.get(&metric));
+        let ratios: Vec<_> = ratios.filter(|c| c.ratio.is_some()).collect();
+        let thin = overs.iter().filter(|o| o.thin).count();
+        let thin_ratios = ratios.iter().filter(|c| c.thin).count();
+        let mut parts = Vec::new();
+        if thin > 0 {
+            parts.push(format!("{thin} of {}", plural(overs.len(), "result")));
         }
-        if thin > 0 && rows.metrics.contains(&metric) {
-            notes.warn(format!(
-                "{} of {thin} of {} has fewer than {} requests beyond it (marked †): it says little.",
-                metric::word(metric),
-                plural(all, "result"),
-                metric::BEYOND,
+        if thin_ratios > 0 {
+            parts.push(format!(
+                "rounds of {thin_ratios} of {}",
+                plural(ratios.len(), "ratio")
             ));
         }
+        if !parts.is_empty() && rows.metrics.contains(&metric) {
+            notes.warn(format!(
+                "Fewer than {} requests lie beyond {} in {} (marked †): they say little.",
+                metric::BEYOND,
+                metric::word(metric),
+                parts.join(" and in "),
+            ));
+        }
+    }
+}
+
+fn apart(rows: &Rows, notes: &mut Notes) {
+    let shown = rows.results().flat_map(|r| &r.comparison);
+    let apart = shown
+        .filter(|(metric, c)| rows.metrics.contains(metric) && c.apart)
+        .count();
+    if apart > 0 {
+        let (noun, follow) = if apart == 1 {
+            ("ratio", "does")
+        } else {
+            ("ratios", "do")
+        };
+        notes.remark(format!(
+            "{apart} {noun} (marked ‡) {follow} not follow from the values beside: a value is read from all rounds together, a \
+             ratio is the mean of pairs of rounds. Where rounds or their tails differ, the two can disagree: look at the range."
+        ));
     }
 }
 
@@ -195,22 +302,35 @@ fn errors(rows: &Rows, notes: &mut Notes) {
 }
 
 fn rates(rows: &Rows, notes: &mut Notes) {
-    let short = rows
-        .groups()
-        .flat_map(|(_, g)| &g.cells)
-        .flat_map(|c| c.results.iter().map(move |r| (c.rate, r)))
-        .filter(|(rate, result)| {
-            let reached = result.summary.get(&Metric::Throughput).map(|o| o.value);
-            matches!((rate, reached), (Some(target), Some(reached)) if reached < REACHED * target)
-        })
-        .count();
-    if short > 0 {
-        notes.warn(format!(
-            "{} reached less than {:.0} % of the target rate: latencies there grow with the length of the window.",
-            plural(short, "result"),
-            REACHED * 100.0,
-        ));
+    let (mut missed, mut unstarted) = (Vec::new(), 0);
+    for cell in rows.groups().flat_map(|(_, g)| &g.cells) {
+        for result in cell.results.iter().filter(|r| r.missed) {
+            missed.push(format!("{} on {}", cell.id, result.variant));
+            unstarted += result
+                .rounds
+                .iter()
+                .filter_map(|r| r.unstarted)
+                .sum::<u64>();
+        }
     }
+    if missed.is_empty() {
+        return;
+    }
+    let left = match unstarted {
+        0 => String::new(),
+        1 => " 1 operation was due at the end of its window and had not begun.".into(),
+        n => format!(
+            " {} operations were due at the end of their window and had not begun.",
+            number::grouped(n)
+        ),
+    };
+    notes.warn(format!(
+        "{} reached less than {:.0} % of the target rate or fell behind it (marked §): {}. Latencies there grow with the length \
+         of the window; they are in no summary.{left}",
+        plural(missed.len(), "result"),
+        REACHED * 100.0,
+        named(&missed),
+    ));
 }
 
 fn design(rows: &Rows, notes: &mut Notes) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Add;
 
 use crate::artifacts::{RoundResult, Run, Status};
-use crate::measurement::{Latency, LoadResult};
+use crate::measurement::{Latency, LoadResult, OperationResult, Percentile};
 use crate::plan::{self, Action};
 use crate::report::ReportError;
 use crate::report::metric;
@@ -28,7 +28,9 @@ struct Merged {
 
 #[derive(Default)]
 struct MergedOperation {
+    /// Late ones included.
     latency: Latency,
+    late: u64,
     errors: BTreeMap<String, u64>,
     rates: Vec<f64>,
 }
@@ -38,7 +40,8 @@ impl Merged {
         self.all.merge(&load.all());
         for operation in &load.operations {
             let merged = self.operations.entry(operation.name.clone()).or_default();
-            merged.latency.merge(&operation.latency);
+            merged.latency.merge(&operation.whole());
+            merged.late += operation.late.count();
             merged.rates.push(rate(&operation.latency, load.window_s));
             add_errors(&mut merged.errors, &operation.errors);
         }
@@ -62,10 +65,14 @@ pub(super) fn results(
     for operation in merged.operations.values() {
         add_errors(&mut errors, &operation.errors);
     }
+    let summary = summary(&read, &merged.all);
+    let rate = rounds.first().and_then(|r| r.cell.rate);
     Ok(Results {
         variant: variant.to_owned(),
         counts: counts(&read),
-        summary: summary(&read, &merged.all),
+        client_cores: client_cores(&read),
+        missed: rate.is_some_and(|rate| missed(rate, &summary, &read)),
+        summary,
         rounds: read,
         operations: merged.operations.into_iter().map(operation).collect(),
         errors,
@@ -95,6 +102,10 @@ fn round(
         row.window_s = Some(load.window_s);
         row.client_cpu_s = load.client_cpu_s;
         row.count = Some(load.count());
+        row.late = Some(load.late());
+        row.unstarted = planned.cell.rate.map(|_| load.unstarted);
+        row.idle_threads = Some(load.idle_threads);
+        row.accounted = planned.cell.rate.is_none().then(|| accounted(load));
         row.errors = Some(load.errors());
         let lengths = (warmup_s(planned), load.window_s);
         courses.extend(Course::of(&row.id, good, &load.intervals, lengths));
@@ -108,7 +119,7 @@ fn round(
             row.operations = load
                 .operations
                 .iter()
-                .map(|o| (o.name.clone(), round_operation(&o.latency, load.window_s)))
+                .map(|o| (o.name.clone(), round_operation(o, load.window_s)))
                 .collect();
         }
         None if good => fail(&mut row, "it measured nothing"),
@@ -150,6 +161,10 @@ fn blank(context: &Context<'_>, planned: &plan::Round, result: Option<&RoundResu
         window_s: None,
         client_cpu_s: None,
         count: None,
+        late: None,
+        unstarted: None,
+        idle_threads: None,
+        accounted: None,
         errors: None,
         values: BTreeMap::new(),
         operations: BTreeMap::new(),
@@ -166,11 +181,53 @@ fn fail(row: &mut Round, reason: &str) {
     row.reason = Some(reason.to_owned());
 }
 
-fn round_operation(latency: &Latency, window_s: f64) -> RoundOperation {
+fn round_operation(operation: &OperationResult, window_s: f64) -> RoundOperation {
+    let whole = operation.whole();
     RoundOperation {
-        values: values(latency, rate(latency, window_s)),
-        thin: metric::thin(latency),
+        values: values(&whole, rate(&operation.latency, window_s)),
+        thin: metric::thin(&whole),
     }
+}
+
+/// What the driver itself takes between two operations at most, and what rounding to whole µs loses, µs.
+const BETWEEN_US: f64 = 1.5;
+
+/// The part of the threads' time that the latencies account for: Little's law, threads = throughput × latency. Where
+/// operations are so short that the driver's own time counts, that is taken as accounted for.
+fn accounted(load: &LoadResult) -> f64 {
+    let all = load.all();
+    let there = f64::from(load.threads) * load.window_s * 1e6;
+    match all.at(Percentile::P50) {
+        Some(typical) if there > 0.0 => {
+            let short = 1.0 + BETWEEN_US / typical as f64;
+            all.mean_us() * all.count() as f64 * short / there
+        }
+        _ => 0.0,
+    }
+}
+
+fn client_cores(rounds: &[Round]) -> Option<f64> {
+    let good = rounds.iter().filter(|r| r.status == Some(Status::Ok));
+    let cores = good.filter_map(|r| {
+        let window = r.window_s.filter(|s| *s > 0.0)?;
+        Some(r.client_cpu_s? / window)
+    });
+    mean(&cores.collect::<Vec<_>>())
+}
+
+/// An open loop that reaches less than this part of its target rate has missed it.
+pub(super) const REACHED: f64 = 0.95;
+
+/// Whether an open loop did not keep its rate: it was too slow in the window, or still behind at its end by more than ten
+/// operations and 1 % of them.
+fn missed(rate: f64, summary: &BTreeMap<Metric, Over>, rounds: &[Round]) -> bool {
+    let behind = |r: &Round| {
+        let count = r.count.unwrap_or(0);
+        let left = r.unstarted.unwrap_or(0);
+        r.status == Some(Status::Ok) && left > 10 && left > count / 100
+    };
+    let reached = summary.get(&Metric::Throughput);
+    reached.is_some_and(|o| o.value < REACHED * rate) || rounds.iter().any(behind)
 }
 
 fn values(latency: &Latency, throughput: f64) -> BTreeMap<Metric, f64> {
@@ -227,7 +284,8 @@ fn summary(rounds: &[Round], merged: &Latency) -> BTreeMap<Metric, Over> {
 fn operation((name, merged): (String, MergedOperation)) -> Operation {
     Operation {
         name,
-        count: merged.latency.count(),
+        count: merged.latency.count() - merged.late,
+        late: merged.late,
         errors: merged.errors,
         values: values(&merged.latency, mean(&merged.rates).unwrap_or_default()),
         thin: metric::thin(&merged.latency),

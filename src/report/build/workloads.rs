@@ -54,11 +54,13 @@ fn workload(
             cells.push(cell(context, &round.cell, &rounds, courses)?);
         }
     }
+    let mut parameters = rounds.first().map(|r| parameters(r)).unwrap_or_default();
+    parameters.push(("load".into(), load(&cells)));
     let groups = groups(cells);
     Ok(Workload {
         name: name.to_owned(),
-        parameters: rounds.first().map(|r| parameters(r)).unwrap_or_default(),
-        overall: over_cells(&groups),
+        parameters,
+        overall: over_cells(&groups, &context.run.plan.baseline),
         groups,
     })
 }
@@ -119,6 +121,21 @@ fn groups(mut cells: Vec<Cell>) -> Vec<Group> {
         }
     }
     groups
+}
+
+/// Closed or open loop, with its rate.
+fn load(cells: &[Cell]) -> String {
+    let mut rates: Vec<Option<f64>> = Vec::new();
+    for cell in cells {
+        if !rates.contains(&cell.rate) {
+            rates.push(cell.rate);
+        }
+    }
+    match rates[..] {
+        [] | [None] => "closed loop".into(),
+        [Some(rate)] => format!("open loop at {} op/s", number::rate(rate)),
+        _ => format!("open loop at {} target rates", rates.len()),
+    }
 }
 
 /// What was run, as label and value.
@@ -216,6 +233,17 @@ mod tests {
             (Some("4 threads"), Axis::Rate, vec![10.0, 20.0]),
         ];
         assert_eq!(shape(&found), wanted);
+    }
+
+    #[test]
+    fn a_workload_says_whether_its_load_is_closed_or_open() {
+        assert_eq!(load(&cells(&[(1, None), (2, None)])), "closed loop");
+        assert_eq!(
+            load(&cells(&[(1, Some(2000.0))])),
+            "open loop at 2,000 op/s"
+        );
+        let several = cells(&[(1, Some(10.0)), (1, Some(20.0)), (2, Some(10.0))]);
+        assert_eq!(load(&several), "open loop at 2 target rates");
     }
 
     #[test]

@@ -112,3 +112,29 @@ fn commands_to_run_again_are_quoted_and_secrets_named() {
     );
     assert_eq!(rows.again.environment, ["BENCH_PASSWORD"]);
 }
+
+#[test]
+fn commands_to_run_again_name_files_that_are_there_wherever_they_are_run() {
+    let (_folder, run, rows) = sample(&Sample {
+        cut: Some(1),
+        ..Sample::default()
+    });
+    let folder = run.layout.folder().to_str().unwrap();
+    assert!(folder.starts_with('/'));
+    let commands: Vec<&str> = rows
+        .again
+        .commands
+        .iter()
+        .map(|(_, c)| c.as_str())
+        .collect();
+    // The seed follows from the resolved experiment: with `--set` its hash would be another.
+    let exact = format!("assay run {folder}/experiment.yaml -i {folder}/inventory.yaml");
+    assert_eq!(
+        commands[1..],
+        [
+            exact,
+            format!("assay resume {folder}"),
+            format!("assay verify {folder}")
+        ]
+    );
+}

@@ -2,6 +2,7 @@
 
 use assay::measurement::{Latency, Percentile};
 use assay::report::rows::{Cell, Results};
+use assay::report::{Format, render};
 use assay::spec::{Kind, Metric};
 
 use super::{default_rows, sample};
@@ -92,6 +93,33 @@ fn the_ratio_over_all_cells_is_the_root_of_the_product_of_all_pairs() {
     let root = pairs.iter().product::<f64>().powf(1.0 / 12.0);
     assert!(close(row.overall.ratio, root));
     assert_eq!((row.overall.cells, row.overall.rounds), (4, 3));
+}
+
+#[test]
+fn rows_have_nine_digits_wherever_they_are_written_as_json() {
+    let written = serde_json::to_string(default_rows()).unwrap();
+    let longest = written
+        .split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .filter(|n| n.parse::<f64>().is_ok() && n.contains('.'))
+        .map(|n| n.trim_start_matches(['0', '.']).replace('.', "").len())
+        .max();
+    assert_eq!(longest, Some(9));
+    let file = render(default_rows(), Format::Json, None).unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(
+        parsed,
+        serde_json::from_str::<serde_json::Value>(&written).unwrap()
+    );
+}
+
+#[test]
+fn client_cpus_are_its_cpu_time_over_the_window() {
+    let (_folder, _run, rows) = sample(&one_cell());
+    let cores = only_cell(&rows).results[0].client_cores.unwrap();
+    assert!(close(cores, 0.25));
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(text.contains("| Client CPUs |") && text.contains("| 0.25 |"));
+    assert!(text.contains("load closed loop"));
 }
 
 #[test]

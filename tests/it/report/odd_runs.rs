@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay::artifacts::Status;
-use assay::report::rows::{Axis, Progress};
+use assay::report::rows::{Axis, Progress, Weight};
 use assay::report::{Course, Format, Rows, Timelines, render, table};
 use assay::spec::{Kind, Metric};
 
@@ -100,7 +100,10 @@ fn a_retried_round_counts_once_and_its_first_attempt_is_listed() {
     assert_eq!(result.rounds[0].attempt, Some(2));
     assert!(rows.failures[0].retried);
     assert_eq!(rows.execution.len(), 13);
-    assert!(notes(&rows, "1 attempt failed and had another attempt"));
+    assert!(notes(
+        &rows,
+        "1 attempt failed and had another attempt: oltp_read_write.t1.delete.r1."
+    ));
     render_all(&rows);
 }
 
@@ -138,6 +141,247 @@ fn a_deployment_that_failed_skips_its_rounds_with_its_reason() {
             .starts_with("no pair of good rounds")
     );
     assert!(render_all(&rows).contains("load was killed"));
+}
+
+#[test]
+fn a_version_that_was_only_wanted_is_not_told_as_found() {
+    let (_folder, _run, rows) = sample(&Sample {
+        unready: BTreeMap::from([
+            ("delete", "no such version".to_owned()),
+            ("wal", "no such version".to_owned()),
+        ]),
+        wanted: Some("9.9"),
+        pragmas: [["delete", "full"], ["delete", "full"]],
+        ..small()
+    });
+    assert_eq!(rows.systems(), ["sqlite (9.9 wanted, not deployed)"]);
+    assert!(rows.differences.is_empty());
+    assert!(render_all(&rows).contains("9.9 wanted, not deployed"));
+}
+
+#[test]
+fn settings_of_a_variant_that_was_not_deployed_are_unknown_rather_than_unset() {
+    let (_folder, _run, rows) = sample(&Sample {
+        unready: BTreeMap::from([("wal", "load was killed".to_owned())]),
+        wanted: Some("3.51.0"),
+        ..small()
+    });
+    let names: Vec<&str> = rows
+        .differences
+        .iter()
+        .map(|d| d.setting.as_str())
+        .collect();
+    // `page_size` was read back from one side only.
+    assert_eq!(
+        names,
+        ["sqlite.journal_mode", "sqlite.synchronous", "version"]
+    );
+    assert_eq!(
+        rows.differences[2].values[1].as_deref(),
+        Some("3.51.0 (wanted)")
+    );
+    assert_eq!(rows.variants[1].without_value(), "not deployed");
+    assert!(!render_all(&rows).contains("not set"));
+}
+
+#[test]
+fn skipped_rounds_are_not_done() {
+    let (_folder, _run, rows) = sample(&Sample {
+        unready: BTreeMap::from([("wal", "load was killed".to_owned())]),
+        cut: Some(4),
+        ..small()
+    });
+    assert!(notes(
+        &rows,
+        "interrupted before its end: 2 of 12 rounds done"
+    ));
+}
+
+#[test]
+fn threads_that_waited_outside_of_the_numbers_are_a_warning_that_names_the_cell() {
+    let (_folder, _run, rows) = sample(&Sample {
+        starved: Some("delete"),
+        ..small()
+    });
+    let starved = &rows.workloads[0].groups[0].cells[1].results[0];
+    let accounted = starved.rounds[0].accounted.unwrap();
+    assert!((0.4..0.6).contains(&accounted), "{accounted}");
+    let note = rows
+        .notes
+        .iter()
+        .find(|n| n.text.contains("waited outside"))
+        .unwrap();
+    assert_eq!(note.weight, Weight::Warning);
+    let words = "oltp_read_write.t2 on delete (1 of 2 threads ended nothing in a window, latencies account for ";
+    assert!(note.text.contains(words), "{}", note.text);
+    // One thread starves nobody, and the other variant is sound.
+    assert!(!note.text.contains(".t1") && !note.text.contains("on wal"));
+    render_all(&rows);
+    let (_folder, _run, sound) = sample(&small());
+    assert!(!notes(&sound, "waited outside"));
+}
+
+#[test]
+fn summaries_of_an_open_loop_hold_only_cells_that_say_something() {
+    let (_folder, _run, rows) = sample(&Sample {
+        rates: vec![20.0, 40.0, 5_000.0],
+        threads: vec![8],
+        unstarted: 3,
+        ..small()
+    });
+    let results = |cell: usize| &rows.workloads[0].groups[0].cells[cell].results;
+    assert!(results(2).iter().all(|r| r.missed) && !results(0)[0].missed);
+    let row = |metric| {
+        let mut overall = rows.workloads[0].overall.iter();
+        overall.find(|r| r.metric == metric).unwrap()
+    };
+    let (throughput, p95) = (row(Metric::Throughput), row(Metric::P95));
+    assert_eq!((throughput.overall.cells, throughput.left_out), (1, 2));
+    assert_eq!((p95.overall.cells, p95.left_out), (2, 1));
+    assert!(notes(
+        &rows,
+        "(marked §): oltp_read_write.t8.q5000 on delete, "
+    ));
+    assert!(notes(
+        &rows,
+        "18 operations were due at the end of their window"
+    ));
+    let page = render_all(&rows);
+    assert!(page.contains("the target rate was not kept\">§") && page.contains("2 of 3 cells"));
+    assert!(page.contains("open loop at 3 target rates"));
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(text.contains("Throughput in one cell"));
+    assert!(table(&rows, None).contains('§'));
+}
+
+#[test]
+fn a_group_for_one_number_of_threads_has_no_column_for_it() {
+    let (_folder, _run, rows) = sample(&Sample {
+        rates: vec![20.0, 40.0],
+        threads: vec![1, 2],
+        ..small()
+    });
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(text.contains("1 thread:\n") && text.contains("2 threads:\n"));
+    assert!(!text.contains("| Threads"));
+}
+
+#[test]
+fn a_ratio_of_few_requests_is_marked_and_so_is_the_summary() {
+    let (_folder, _run, rows) = sample(&Sample {
+        pace: 60,
+        threads: vec![8],
+        ..small()
+    });
+    let result = &rows.workloads[0].groups[0].cells[0].results[1];
+    // The rounds together have enough, each alone has not.
+    assert!(!result.summary[&Metric::P99].thin);
+    assert!(result.comparison[&Metric::P99].thin);
+    let overall = rows.workloads[0]
+        .overall
+        .iter()
+        .find(|r| r.metric == Metric::P99);
+    assert_eq!(overall.unwrap().thin, 1);
+    assert!(notes(&rows, "in rounds of 1 of 1 ratio (marked †)"));
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(
+        text.lines()
+            .any(|l| l.contains("p99 latency in one cell") && l.ends_with('†'))
+    );
+    assert!(text.contains("×† ("));
+}
+
+#[test]
+fn values_that_contradict_their_ratio_are_marked() {
+    let mut marked = 0;
+    for repetitions in [2, 3, 4, 5] {
+        let (_folder, _run, rows) = sample(&Sample {
+            spread: 0.9,
+            repetitions,
+            threads: vec![1, 2, 4, 8],
+            ..small()
+        });
+        for result in rows.results() {
+            for (metric, c) in &result.comparison {
+                let (Some(ratio), Some(quotient)) = (c.ratio, c.quotient) else {
+                    continue;
+                };
+                let other_side =
+                    (ratio < 0.99 && quotient > 1.01) || (ratio > 1.01 && quotient < 0.99);
+                let outside = quotient < c.min.unwrap() * 0.99 || quotient > c.max.unwrap() * 1.01;
+                if other_side || outside {
+                    assert!(c.apart, "{metric:?} {ratio} {quotient}");
+                }
+                marked += usize::from(c.apart && rows.metrics.contains(metric));
+            }
+        }
+        let shown = rows.results().flat_map(|r| &r.comparison);
+        let shown = shown
+            .filter(|(m, c)| rows.metrics.contains(m) && c.apart)
+            .count();
+        assert_eq!(notes(&rows, "(marked ‡)"), shown > 0);
+        assert_eq!(
+            table(&rows, None).contains("×‡") || table(&rows, None).contains("×†‡"),
+            shown > 0
+        );
+        render_all(&rows);
+    }
+    assert!(marked > 0);
+}
+
+#[test]
+fn variants_that_differ_in_durability_are_told() {
+    let (_folder, _run, rows) = sample(&small());
+    assert!(notes(
+        &rows,
+        "wal (journal_mode wal, synchronous normal) may lose the last commits"
+    ));
+    let (_folder, _run, rows) = sample(&Sample {
+        pragmas: [["delete", "full"], ["wal", "full"]],
+        ..small()
+    });
+    assert!(!notes(&rows, "durability"));
+}
+
+#[test]
+fn an_interruption_is_told_with_its_length_and_the_pairs_that_it_split() {
+    for (after, split) in [(4, None), (5, Some("oltp_read_write.t1 repetition 2"))] {
+        let (_folder, _run, rows) = sample(&Sample {
+            changed: Some(after),
+            ..small()
+        });
+        assert_eq!(rows.interruptions.len(), 1);
+        assert!((rows.interruptions[0].seconds - 600.0).abs() < 1e-6);
+        assert!(notes(&rows, "for 10m (interrupted), then went on."));
+        match split {
+            None => assert!(notes(&rows, "No pair of rounds lies on both sides")),
+            Some(pair) => assert!(notes(
+                &rows,
+                &format!(
+                    "1 pair of rounds lies on both sides of it, so the machine may have changed between the two: {pair}."
+                )
+            )),
+        }
+        render_all(&rows);
+    }
+}
+
+#[test]
+fn an_attempt_that_died_with_its_process_is_told() {
+    let (_folder, _run, rows) = sample(&Sample {
+        dying: Some(2),
+        ..small()
+    });
+    assert_eq!((rows.run.rounds.ok, rows.execution.len()), (12, 13));
+    assert!(notes(
+        &rows,
+        "1 attempt was cut off with the process and had another attempt: oltp_read_write.t2.wal.r1."
+    ));
+    assert!(notes(
+        &rows,
+        "for 1m 30s (its process ended without a word)"
+    ));
+    render_all(&rows);
 }
 
 #[test]
@@ -210,7 +454,7 @@ fn percentiles_with_few_requests_beyond_them_are_marked() {
     });
     let over = rows.workloads[0].groups[0].cells[0].results[0].summary[&Metric::P99];
     assert!(over.thin && over.beyond < Some(10));
-    assert!(notes(&rows, "has fewer than 10 requests beyond it"));
+    assert!(notes(&rows, "Fewer than 10 requests lie beyond p99 in "));
     assert!(render_all(&rows).contains('†'));
     assert!(table(&rows, None).contains('†'));
 }

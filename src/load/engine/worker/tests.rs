@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::load::backend::{ErrorKind, Null};
-use crate::load::engine::recorder::{Counter, Seconds, Tally};
+use crate::load::engine::recorder::{Counter, Rest, Seconds, Tally};
 use crate::load::engine::schedule::Schedule;
 use crate::load::testing::failure;
 
@@ -48,6 +48,7 @@ impl<F: FnMut(u64) -> (u64, Option<ErrorKind>)> Client for Scripted<'_, F> {
 
 struct Outcome {
     seconds: Vec<Seconds>,
+    rest: Rest,
     ended: Result<(), (usize, Failure)>,
     started: u64,
     schedule: Schedule,
@@ -85,8 +86,9 @@ fn run(
     };
     let both: (&mut dyn Client, &mut dyn Session) = (&mut client, &mut Null);
     let ended = drive(&clock, &stop, pace, both, &mut recorder);
-    recorder.finish();
+    let rest = recorder.finish();
     Outcome {
+        rest,
         started: client.number,
         seconds,
         ended,
@@ -139,6 +141,13 @@ fn an_open_loop_that_cannot_keep_up_shows_a_lower_throughput_and_rising_latency(
     let window = outcome.window();
     // Two ms each: the n-th ends at 2 n and was due at n - 1. Number 500 would end with the window.
     assert_eq!(window.latency.count(), 499);
+    // That one is late, and was due at 499; the 500 behind it had not begun.
+    let (operation, latency) = outcome.rest.late.unwrap();
+    assert_eq!(
+        (operation, latency.unwrap()),
+        (0, Duration::from_millis(501))
+    );
+    assert_eq!(outcome.rest.unstarted, 500);
     let last = window.latency.max_us().unwrap();
     assert!(last.abs_diff(500_000) < 500, "{last}");
 }
@@ -164,11 +173,42 @@ fn threads_of_an_open_loop_take_turns() {
 #[test]
 fn the_warmup_is_left_out_and_an_operation_counts_where_it_ends() {
     // 300 ms each; the window goes from 1000 to 2000 ms. Ends at 1200, 1500 and 1800 count: the first of these began in
-    // the warm-up. The one that would end at 2100 is awaited, and neither counted nor followed.
+    // the warm-up. The one that ends at 2100 is awaited and not followed; it is late, with its whole latency.
     let outcome = run(Pace::Closed, (1000, 1000), |_| (300 * MS, None));
     assert_eq!(outcome.window().latency.count(), 3);
     assert_eq!(outcome.sum(|slot| slot == 0).latency.count(), 3);
     assert_eq!(outcome.started, 7);
+    let (_, latency) = outcome.rest.late.unwrap();
+    assert_eq!(latency.unwrap(), Duration::from_millis(300));
+    assert!(!outcome.rest.idle && outcome.rest.unstarted == 0);
+}
+
+#[test]
+fn a_thread_that_waits_all_through_the_window_is_idle_and_its_operation_late() {
+    let outcome = run(Pace::Closed, (1000, 1000), |number| {
+        (if number == 3 { 5000 * MS } else { 300 * MS }, None)
+    });
+    assert_eq!(outcome.window().latency.count(), 0);
+    assert!(outcome.rest.idle);
+    let (_, latency) = outcome.rest.late.unwrap();
+    assert_eq!(latency.unwrap(), Duration::from_millis(5000));
+}
+
+#[test]
+fn a_late_operation_that_fails_is_an_error() {
+    let outcome = run(Pace::Closed, (0, 1000), |_| {
+        (600 * MS, Some(ErrorKind::Busy))
+    });
+    assert_eq!(outcome.window().errors[&ErrorKind::Busy].0, 1);
+    let (_, late) = outcome.rest.late.unwrap();
+    assert_eq!(late.unwrap_err().kind, ErrorKind::Busy);
+}
+
+#[test]
+fn an_open_loop_that_keeps_up_leaves_nothing_unstarted() {
+    let outcome = run(every_ms(), (0, 1000), |_| (100 * US, None));
+    assert_eq!(outcome.window().latency.count(), 1000);
+    assert!(outcome.rest.late.is_none() && outcome.rest.unstarted == 0);
 }
 
 #[test]
