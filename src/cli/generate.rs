@@ -38,6 +38,7 @@ pub(super) fn man(args: &Man) -> Result<Code, Failure> {
     let mut bytes = Vec::new();
     clap_mangen::Man::new(page)
         .date("")
+        .source(concat!("assay ", env!("CARGO_PKG_VERSION")))
         .render(&mut bytes)
         .map_err(|e| Failure::from_error(Code::Internal, &e))?;
     output::print(&String::from_utf8_lossy(&bytes))?;

@@ -1,5 +1,5 @@
 //! The native driver's engine: loads datasets and runs workloads, YCSB A to F and sysbench's OLTP set, in threads of its
-//! own. It carries out a [`Job`] and leaves the files of a [`LoadResult`].
+//! own. It carries out a [`Job`] and leaves the files of a [`LoadResult`](crate::measurement::LoadResult).
 
 mod backend;
 mod distribution;
@@ -14,7 +14,7 @@ mod testing;
 mod workload;
 mod ycsb;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use self::backend::{Backend, Null, Sqlite};
 pub use self::backend::{ErrorKind, Failure};
 use self::engine::Settings;
-use crate::measurement::LoadResult;
 use crate::plan::{Job, LoadRun, Progress, Target, Work};
 use crate::spec::{Dataset, Schema};
 
@@ -128,25 +127,6 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(Progress)) -> Result<Done, LoadEr
         Work::Load(dataset) => load(dataset, backend.as_ref(), job.seed, progress),
         Work::Run(run) => measure(run, backend.as_ref(), job.seed, progress),
     }
-}
-
-/// Removes the result files that a run left in `output`, and the folder if nothing else is in it.
-///
-/// # Errors
-/// A file cannot be removed. That it is not there is no error.
-pub fn discard(output: &Path) -> Result<(), LoadError> {
-    let missing_is_fine = |path: &Path, done: std::io::Result<()>| match done {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(LoadError::Output {
-            path: path.to_owned(),
-            source,
-        }),
-        _ => Ok(()),
-    };
-    for name in LoadResult::FILES {
-        let path = output.join(name);
-        missing_is_fine(&path, std::fs::remove_file(&path))?;
-    }
-    missing_is_fine(output, std::fs::remove_dir(output))
 }
 
 /// What no job may be. Jobs made from a plan are not, but anyone can write one.
