@@ -83,7 +83,7 @@ impl Session<'_> {
         };
         let mut watcher = Watcher::new(console.clone(), self.plan, self.layout, events);
         let outcome = runner::run(&context, &self.leases, log, events, &mut |notice| {
-            watcher.see(&notice)
+            watcher.see(&notice);
         })
         .await;
         console.clear();
