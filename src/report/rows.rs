@@ -485,6 +485,19 @@ pub struct SpecTexts {
     pub inventory: String,
     /// Changes that were accepted on resume.
     pub changes: Vec<SpecChange>,
+    /// Changes of host or program that were accepted on resume.
+    pub moves: Vec<HostChange>,
+}
+
+/// A change of host or program that was accepted on resume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostChange {
+    /// When, UTC.
+    pub at: jiff::Timestamp,
+    /// Good rounds that were measured before it.
+    pub rounds_before: usize,
+    /// What differs, by path.
+    pub difference: Vec<String>,
 }
 
 /// A change of the spec that was accepted on resume.
@@ -498,7 +511,7 @@ pub struct SpecChange {
     pub to: String,
     /// Good rounds that were measured before it.
     pub rounds_before: usize,
-    /// Lines that differ, `-` before and `+` after.
+    /// What differs, by path.
     pub difference: Vec<String>,
 }
 

@@ -403,14 +403,19 @@ impl Writer<'_> {
             reason: "interrupted".into(),
         });
         self.now += 600.0;
-        assay::artifacts::write_revision(&self.layout, 2, self.texts, self.plan).unwrap();
-        self.start(true);
+        let mut plan = self.plan.clone();
+        plan.spec = "77aa01c2d4e6".into();
+        assay::artifacts::write_revision(&self.layout, 2, self.texts, &plan).unwrap();
+        self.say(Event::HostChanged {
+            difference: vec!["local: kernel: 6.1.0 -> 6.12.0".into()],
+        });
         self.say(Event::SpecChanged {
             from: "5f0c1e7a9b3d".into(),
-            to: "77aa01c2d4e6".into(),
+            to: plan.spec,
             revision: 2,
-            difference: vec!["-  repetitions: 2".into(), "+  repetitions: 3".into()],
+            difference: vec!["rounds.repetitions: 2 -> 3".into()],
         });
+        self.start(true);
     }
 
     fn die(&mut self, round: &Round) {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::artifacts::{Event, Run, Status};
+use crate::artifacts::{Entry, Event, Run, Status};
 use crate::plan;
-use crate::report::rows::{Attempt, Failure, Interruption, Rows, SpecChange};
+use crate::report::rows::{Attempt, Failure, HostChange, Interruption, Rows, SpecChange};
 
 /// Every attempt at a round of the plan in force, in the order of execution.
 pub(super) fn execution(run: &Run) -> Vec<Attempt> {
@@ -129,7 +129,15 @@ pub(super) fn add_invalid_rounds(rows: &mut Rows) {
 
 /// The times between the last sign of a process and the next one's start.
 pub(super) fn interruptions(run: &Run, execution: &[Attempt]) -> Vec<Interruption> {
-    let pairs = run.events.windows(2);
+    // What a resume accepts is noted before it begins; the gap lies before that.
+    let accepted = |e: &&Entry| {
+        matches!(
+            e.event,
+            Event::SpecChanged { .. } | Event::HostChanged { .. }
+        )
+    };
+    let events: Vec<&Entry> = run.events.iter().filter(|e| !accepted(e)).collect();
+    let pairs = events.windows(2);
     let gaps = pairs.filter(|w| matches!(w[1].event, Event::RunStarted { .. }));
     gaps.map(|w| {
         let (stopped, resumed) = (w[0].at, w[1].at);
@@ -158,36 +166,54 @@ fn split(execution: &[Attempt], moment: jiff::Timestamp) -> Vec<(String, u32)> {
     before.intersection(&after).cloned().collect()
 }
 
+/// Every event with the good rounds of the plan that ended before it.
+fn with_good_rounds(run: &Run) -> impl Iterator<Item = (usize, &Entry)> {
+    let planned = planned(run);
+    run.events.iter().scan(0, move |good, entry| {
+        let before = *good;
+        if let Event::RoundFinished {
+            round,
+            status: Status::Ok,
+            ..
+        } = &entry.event
+        {
+            *good += usize::from(planned.contains_key(round.as_str()));
+        }
+        Some((before, entry))
+    })
+}
+
 /// The changes of the spec that were accepted on resume.
 pub(super) fn spec_changes(run: &Run) -> Vec<SpecChange> {
-    let mut good = 0;
-    let mut changes = Vec::new();
-    let planned = planned(run);
-    for entry in &run.events {
-        match &entry.event {
-            Event::RoundFinished {
-                round,
-                status: Status::Ok,
-                ..
-            } => {
-                good += usize::from(planned.contains_key(round.as_str()));
-            }
-            Event::SpecChanged {
-                from,
-                to,
-                difference,
-                ..
-            } => changes.push(SpecChange {
-                at: entry.at,
-                from: from.clone(),
-                to: to.clone(),
-                rounds_before: good,
-                difference: difference.clone(),
-            }),
-            _ => {}
-        }
-    }
-    changes
+    let change = |(rounds_before, entry): (usize, &Entry)| match &entry.event {
+        Event::SpecChanged {
+            from,
+            to,
+            difference,
+            ..
+        } => Some(SpecChange {
+            at: entry.at,
+            from: from.clone(),
+            to: to.clone(),
+            rounds_before,
+            difference: difference.clone(),
+        }),
+        _ => None,
+    };
+    with_good_rounds(run).filter_map(change).collect()
+}
+
+/// The changes of host or program that were accepted on resume.
+pub(super) fn host_changes(run: &Run) -> Vec<HostChange> {
+    let change = |(rounds_before, entry): (usize, &Entry)| match &entry.event {
+        Event::HostChanged { difference } => Some(HostChange {
+            at: entry.at,
+            rounds_before,
+            difference: difference.clone(),
+        }),
+        _ => None,
+    };
+    with_good_rounds(run).filter_map(change).collect()
 }
 
 fn planned(run: &Run) -> BTreeMap<&str, &plan::Round> {

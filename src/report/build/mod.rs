@@ -75,6 +75,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
         again: again::again(run, &experiment, &inventory),
         spec: SpecTexts {
             changes: history::spec_changes(run),
+            moves: history::host_changes(run),
             experiment,
             inventory,
         },

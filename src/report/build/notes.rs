@@ -19,6 +19,7 @@ pub(super) fn notes(rows: &Rows) -> Vec<Note> {
     replication(rows, &mut notes);
     failures(rows, &mut notes);
     spec(rows, &mut notes);
+    moves(rows, &mut notes);
     interruptions(rows, &mut notes);
     thin(rows, &mut notes);
     apart(rows, &mut notes);
@@ -226,6 +227,17 @@ fn spec(rows: &Rows, notes: &mut Notes) {
             "The spec was changed when the run was resumed at {}: {} before it belong to the former one.",
             number::time(change.at),
             plural(change.rounds_before, "good round"),
+        ));
+    }
+}
+
+fn moves(rows: &Rows, notes: &mut Notes) {
+    for change in &rows.spec.moves {
+        notes.warn(format!(
+            "Another host or program was accepted when the run was resumed at {}: {} before it ran under the former one ({}).",
+            number::time(change.at),
+            plural(change.rounds_before, "good round"),
+            named(&change.difference),
         ));
     }
 }

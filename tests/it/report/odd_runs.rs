@@ -471,7 +471,11 @@ fn a_changed_spec_is_flagged_with_the_rounds_before_it() {
         "4 good rounds before it belong to the former one"
     ));
     let page = render_all(&rows);
-    assert!(page.contains("+  repetitions: 3"));
+    assert!(page.contains("rounds.repetitions: 2 -&gt; 3"));
+    assert!(notes(
+        &rows,
+        "4 good rounds before it ran under the former one (local: kernel: 6.1.0 -> 6.12.0)"
+    ));
     // The ten minutes between stop and resume are not spent.
     assert!(rows.run.actual_s < 200.0 || rows.run.progress == Progress::Finished);
 }
