@@ -39,6 +39,9 @@ pub enum Event {
         revision: u32,
         /// What differs: `rounds.duration: 1s -> 2s`.
         difference: Vec<String>,
+        /// Rounds that were done on a deployment that is another one now: they are run again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outdated: Vec<String>,
     },
     /// A changed host or program was accepted on resume.
     HostChanged {

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,11 @@ impl EventLog {
         })
     }
 
+    /// The same log, after its run's folder got its final name.
+    pub(super) fn at(self, path: PathBuf) -> Self {
+        Self { path, ..self }
+    }
+
     /// Appends one event; when this returns it is on disk.
     ///
     /// # Errors
@@ -61,6 +67,7 @@ impl EventLog {
         let entry = Entry { at, event };
         let mut line = serde_json::to_vec(&entry).expect("events are plain data");
         line.push(b'\n');
+        self.is_there()?;
         let before = self.file.metadata().map_err(|e| self.error(e))?.len();
         let written = self
             .file
@@ -72,6 +79,16 @@ impl EventLog {
             return Err(self.error(source));
         }
         Ok(entry)
+    }
+
+    /// A log that was removed or moved away with its run takes no more events: nobody would ever find them.
+    fn is_there(&self) -> Result<(), ArchiveError> {
+        let id = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+        let opened = self.file.metadata().map_err(|e| self.error(e))?;
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(found) if id(&found) == id(&opened) => Ok(()),
+            _ => Err(ArchiveError::Gone(self.path.clone())),
+        }
     }
 
     fn error(&self, source: std::io::Error) -> ArchiveError {
@@ -117,8 +134,9 @@ pub fn read_events(path: &Path) -> Result<Vec<Entry>, ArchiveError> {
 /// Whether a process is writing the log now.
 #[must_use]
 pub fn is_written(path: &Path) -> bool {
-    File::open(path)
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    path.is_file()
+        && File::open(path)
+            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
@@ -169,6 +187,46 @@ mod tests {
         assert!(matches!(
             read_events(&path),
             Err(ArchiveError::Json { line: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn a_log_that_was_removed_or_replaced_takes_no_more_events() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let mut log = EventLog::open(&path).unwrap();
+        log.append(now(), stopped("a")).unwrap();
+        std::fs::rename(&path, folder.path().join("away")).unwrap();
+        assert!(matches!(
+            log.append(now(), stopped("b")),
+            Err(ArchiveError::Gone(_))
+        ));
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(
+            log.append(now(), stopped("c")),
+            Err(ArchiveError::Gone(_))
+        ));
+    }
+
+    #[test]
+    fn a_fifo_in_its_place_hangs_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert!(!is_written(&path));
+        assert!(matches!(
+            read_events(&path),
+            Err(ArchiveError::Damaged { .. })
+        ));
+        assert!(matches!(
+            EventLog::open(&path),
+            Err(ArchiveError::Damaged { .. })
         ));
     }
 

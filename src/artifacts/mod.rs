@@ -67,6 +67,9 @@ pub enum ArchiveError {
     /// The run has no checksums yet.
     #[error("run `{}` is not finished: it has no SHA256SUMS yet", .0.display())]
     Unfinished(PathBuf),
+    /// The run's folder was removed or moved away while it was written.
+    #[error("`{}` was removed or replaced while the run went on", .0.display())]
+    Gone(PathBuf),
     /// Another process writes the run.
     #[error("`{}` is written by another assay process", .0.display())]
     Busy(PathBuf),

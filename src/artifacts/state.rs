@@ -121,7 +121,15 @@ impl State {
                 resumed,
                 ..
             } => self.start(*pid, *estimated_s, *resumed),
-            Event::SpecChanged { revision, to, .. } => {
+            Event::SpecChanged {
+                revision,
+                to,
+                outdated,
+                ..
+            } => {
+                for round in outdated {
+                    self.rounds.entry(round.clone()).or_default().outcome = None;
+                }
                 self.revision = *revision;
                 self.spec = Some(to.clone());
                 self.replanned = true;
@@ -266,6 +274,7 @@ mod tests {
             to: "b".into(),
             revision: 2,
             difference: Vec::new(),
+            outdated: vec!["old".into()],
         };
         let resumed = Event::RunStarted {
             pid: 1,
@@ -275,6 +284,8 @@ mod tests {
         };
         let log = [
             at(0, started(false)),
+            at(0, finished("old", 1, Status::Ok, false)),
+            at(0, finished("kept", 1, Status::Ok, false)),
             at(
                 5,
                 Event::RunStopped {
@@ -289,6 +300,7 @@ mod tests {
         assert!((state.spent_s - 7.0).abs() < 1e-9);
         assert!((state.estimated_s - 35.0).abs() < 1e-9);
         assert_eq!(state.revision, 2);
+        assert!(!state.is_done("old") && state.is_done("kept"));
     }
 
     #[test]

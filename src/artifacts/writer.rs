@@ -51,7 +51,9 @@ pub fn create_run(
     let log = log?;
     fs::rename(partial.folder(), &folder).map_err(|e| ArchiveError::io("make", &folder, e))?;
     sync_folder(&parent)?;
-    Ok((Layout::new(folder), log))
+    let layout = Layout::new(folder);
+    let log = log.at(layout.events());
+    Ok((layout, log))
 }
 
 /// Writes all that a run begins with, and locks its log.

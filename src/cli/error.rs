@@ -151,6 +151,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Io { .. }
             | ArchiveError::Json { .. }
             | ArchiveError::Damaged { .. }
+            | ArchiveError::Gone(_)
             | ArchiveError::Format { .. } => Code::Internal,
         };
         let hint = match &error {
@@ -163,6 +164,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Busy(_) => {
                 Some("`assay status` shows what it does; wait for it, or stop it with Ctrl-C")
             }
+            ArchiveError::Gone(_) => Some("put it back where it was, then `assay resume`"),
             ArchiveError::Format { .. } => {
                 Some("read it with the version of assay that `assay list` names")
             }

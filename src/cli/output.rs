@@ -15,7 +15,7 @@ pub(super) fn line(text: impl Display) -> Result<(), Failure> {
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::AutoStream::auto(std::io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+        Err(error) if !is_gone(&error) => {
             let failure = Failure::new(
                 Code::Internal,
                 format!("cannot write to standard output: {error}"),
@@ -24,6 +24,12 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the reader has left: a pipe was closed, or a terminal.
+fn is_gone(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe
+        || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }
 
 /// Prints a value as JSON to standard output.

@@ -1,7 +1,9 @@
 //! `assay report`: the report of a run in any format. The archive itself is never changed.
 
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use super::args::{Format as Wanted, Global, Report};
 use super::error::{Code, Failure};
@@ -51,25 +53,46 @@ pub(super) fn write_all(rows: &Rows, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes a report beside its name and renames it: a link by that name is replaced, not followed.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let io = |source| ArchiveError::Io {
         what: "write",
         path: path.to_owned(),
         source,
     };
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(io)?;
-        let archive = folder.join("manifest.json").exists();
-        if archive {
-            return Err(Failure::new(
-                Code::Usage,
-                format!("`{}` is a run, which is never changed", folder.display()),
-            )
-            .hint("name another folder"));
-        }
+    let folder = path.parent().expect("a report lies in a folder");
+    if let Some(run) = run_around(folder) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("`{}` is a run, which is never changed", run.display()),
+        )
+        .hint("name another folder"));
     }
-    fs::write(path, text).map_err(io)?;
+    fs::create_dir_all(folder).map_err(io)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".report-")
+        .tempfile_in(folder)
+        .map_err(io)?;
+    let readable = fs::Permissions::from_mode(0o644);
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.as_file().set_permissions(readable))
+        .map_err(io)?;
+    file.persist(path).map_err(|e| io(e.error))?;
     Ok(())
+}
+
+/// The run that a folder, which may not be there yet, lies in.
+fn run_around(folder: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(folder).ok()?;
+    let there = absolute
+        .ancestors()
+        .find(|a| a.exists())?
+        .canonicalize()
+        .ok()?;
+    there
+        .ancestors()
+        .find(|a| a.join("manifest.json").exists() && a.join("events.jsonl").exists())
+        .map(Path::to_owned)
 }
 
 const fn format(wanted: Wanted) -> Format {

@@ -198,6 +198,7 @@ fn accept(
     let revision = run.layout.next_revision(run.state.revision);
     write_revision(&run.layout, revision, &texts, plan)?;
     let (from, to) = (run.plan.spec.clone(), spec.hash.clone());
+    let outdated = outdated(run, plan);
     log.append(
         now(),
         Event::SpecChanged {
@@ -205,7 +206,26 @@ fn accept(
             to,
             revision,
             difference,
+            outdated,
         },
     )?;
     Ok(())
+}
+
+/// The rounds that are done on a deployment that the new plan sets up otherwise. Their results stay, as earlier attempts;
+/// the numbers of the new set-up must not be mixed with them.
+fn outdated(run: &Run, plan: &Plan) -> Vec<String> {
+    let fingerprint = |of: &Plan, id: &str| {
+        of.deployments
+            .iter()
+            .find(|d| d.id == id)
+            .map(|d| d.fingerprint.clone())
+    };
+    let is_other = |id: &str| fingerprint(&run.plan, id) != fingerprint(plan, id);
+    let rounds = run
+        .plan
+        .rounds
+        .iter()
+        .filter(|r| run.state.is_done(&r.id) && is_other(&r.deployment));
+    rounds.map(|r| r.id.clone()).collect()
 }

@@ -751,3 +751,66 @@ fn lease_waiter(run: &Child) -> Option<()> {
     let mut targets = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
     targets.any(|t| t.ends_with(".assay-lease")).then_some(())
 }
+
+#[test]
+fn rounds_of_a_variant_that_was_changed_are_run_again_and_the_others_are_kept() {
+    let place = Place::new();
+    let run = stopped_run(&place, &["run", "short.yaml"], &[]);
+    let changed = EXPERIMENT.replace(
+        "journal_mode: wal, synchronous: off",
+        "journal_mode: wal, synchronous: normal",
+    );
+    fs::write(place.path().join("short.yaml"), changed).unwrap();
+    let before = Run::open(&run).unwrap();
+    place.fine(&["resume", "--accept-changed-spec"]);
+    let after = Run::open(&run).unwrap();
+    assert_eq!(after.results.len(), 8);
+    for (id, result) in &before.results {
+        let is_other = result.variant == "wal";
+        assert_eq!(after.results[id].attempt > result.attempt, is_other, "{id}");
+    }
+    assert!(place.fine(&["verify"]).contains("as they were"));
+}
+
+#[test]
+fn a_report_is_never_written_into_a_run_nor_through_a_link() {
+    let place = Place::new();
+    place.fine(&["run", "short.yaml", "-q"]);
+    let run = place.only_run();
+    for inside in ["", "rounds", "new/sub"] {
+        let refused = place.fails(2, &["report", "-o", run.join(inside).to_str().unwrap()]);
+        assert!(
+            refused.contains("is a run, which is never changed"),
+            "{refused}"
+        );
+    }
+    fs::create_dir(place.path().join("out")).unwrap();
+    fs::write(place.path().join("precious"), "precious").unwrap();
+    std::os::unix::fs::symlink("../precious", place.path().join("out/results.csv")).unwrap();
+    place.fine(&["report", "-o", "out", "-f", "csv"]);
+    assert_eq!(
+        fs::read_to_string(place.path().join("precious")).unwrap(),
+        "precious"
+    );
+    assert!(place.fine(&["verify"]).contains("as they were"));
+}
+
+#[test]
+fn a_run_whose_folder_goes_away_stops_and_does_not_come_back_in_parts() {
+    let place = Place::new();
+    let mut child = spawn(
+        &place,
+        &["run", "short.yaml", "--set", "rounds.repetitions=20"],
+    );
+    wait_for("the first round", || started(&place));
+    fs::rename(place.path().join("artifacts"), place.path().join("moved")).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(stderr_has(
+        &place,
+        "was removed or replaced while the run went on"
+    ));
+    assert!(!place.path().join("artifacts").exists());
+    fs::rename(place.path().join("moved"), place.path().join("artifacts")).unwrap();
+    place.fine(&["resume"]);
+    assert_every_round_exactly_once(&place.only_run());
+}

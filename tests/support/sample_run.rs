@@ -414,6 +414,7 @@ impl Writer<'_> {
             to: plan.spec,
             revision: 2,
             difference: vec!["rounds.repetitions: 2 -> 3".into()],
+            outdated: Vec::new(),
         });
         self.start(true);
     }

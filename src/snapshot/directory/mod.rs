@@ -96,14 +96,21 @@ fn remove_at(
     telling: &mut Telling<'_>,
 ) -> Result<(), SnapshotError> {
     switch::tidy(place, marker, telling)?;
-    if place.is_taken()? {
+    // Discarding it claims it: what lies beside a snapshot of ours is its manifest, also when it can no longer be read.
+    let is_ours = place.is_taken()?;
+    if is_ours {
         switch::discard(place, marker, telling)?;
     }
     let path = place.sibling(MANIFEST);
     manifest::remove_unfinished(&path, marker)?;
-    match own_manifest(&path, marker)? {
-        Some(_) => fs::remove_file(&path).tried("remove", &path),
-        None => Ok(()),
+    let is_there = match own_manifest(&path, marker) {
+        Err(SnapshotError::Malformed { .. }) if is_ours => true,
+        found => found?.is_some(),
+    };
+    if is_there {
+        fs::remove_file(&path).tried("remove", &path)
+    } else {
+        Ok(())
     }
 }
 

@@ -286,3 +286,17 @@ fn what_a_dead_call_left_of_a_manifest_is_removed() {
         assert_eq!(bench.names(), ["data", "snapshots"]);
     }
 }
+
+#[test]
+fn a_manifest_that_cannot_be_read_does_not_keep_a_snapshot_from_being_taken_anew() {
+    for damaged in ["", "{}", "{\"format\":9}", "half a manif"] {
+        let bench = Bench::new();
+        fs::write(bench.data().join("a"), "1").unwrap();
+        take(&bench.order, COPY, &mut quiet).unwrap();
+        let mut manifest = bench.snapshot().as_os_str().to_owned();
+        manifest.push(".manifest.json");
+        fs::write(&manifest, damaged).unwrap();
+        take(&bench.order, COPY, &mut quiet).unwrap();
+        verify(bench.snapshot(), &marker(), &mut quiet).unwrap();
+    }
+}
