@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay::artifacts::{Entry, Event, FORMAT, Manifest, SpecTexts, create_run};
+use assay::artifacts::{Entry, Event};
 use assay::host::{Host, LocalHost};
 use assay::plan::build;
 use assay::runner::{self, Context, Control, Notice, Outcome};
 use assay::spec::{Experiment, Inventory};
 use serde_json::json;
+
+use crate::support::bare_run::bare_run;
 
 /// Two variants and a workload that inserts, so that a round that saw another's rows would see more than were loaded.
 fn experiment(restore: &str) -> Experiment {
@@ -33,28 +35,7 @@ fn experiment(restore: &str) -> Experiment {
 async fn rows_at_the_start(restore: &str) -> BTreeMap<String, Vec<i64>> {
     let folder = tempfile::tempdir().unwrap();
     let plan = build(&experiment(restore), &Inventory::this_machine(), "0123");
-    let manifest = Manifest {
-        format: FORMAT,
-        assay: "0".into(),
-        run: "r".into(),
-        experiment: plan.experiment.clone(),
-        created: jiff::Timestamp::UNIX_EPOCH,
-        spec: plan.spec.clone(),
-        seed: plan.seed,
-        source: "x.yaml".into(),
-        inventory: None,
-        overrides: Vec::new(),
-        hosts: BTreeMap::new(),
-        programs: BTreeMap::new(),
-        versions: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-    };
-    let texts = SpecTexts {
-        experiment: "",
-        inventory: "",
-    };
-    let (layout, log) =
-        create_run(&folder.path().join("artifacts"), &manifest, &texts, &plan).unwrap();
+    let (layout, log) = bare_run(&folder.path().join("artifacts"), &plan);
     let work = folder.path().join("work");
     let host: Arc<dyn Host> = Arc::new(LocalHost::new("local", &work, env!("CARGO_BIN_EXE_assay")));
     let hosts = BTreeMap::from([("local".to_owned(), host)]);

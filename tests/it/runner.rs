@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use assay::artifacts::{
-    Entry, Event, EventLog, FORMAT, Layout, Manifest, Run, SpecTexts, State, Status, create_run,
-    read_events,
-};
+use assay::artifacts::{Entry, Event, EventLog, Layout, Run, State, Status, read_events};
 use assay::host::{FakeHost, Fault, Host};
 use assay::measurement::{Latency, LoadResult, OperationResult};
 use assay::plan::{Plan, build};
 use assay::runner::{self, Context, Control, Notice, Outcome, RunError};
 use assay::spec::{Experiment, Inventory};
 use serde_json::{Value, json};
+
+use crate::support::bare_run::bare_run;
 
 /// A run on a fake host.
 struct Bench {
@@ -55,27 +54,7 @@ impl Bench {
         let experiment: Experiment = serde_json::from_value(experiment.clone()).unwrap();
         let plan = build(&experiment, &Inventory::this_machine(), "0123");
         let folder = tempfile::tempdir().unwrap();
-        let manifest = Manifest {
-            format: FORMAT,
-            assay: "0".into(),
-            run: "r".into(),
-            experiment: plan.experiment.clone(),
-            created: jiff::Timestamp::UNIX_EPOCH,
-            spec: plan.spec.clone(),
-            seed: plan.seed,
-            source: "x.yaml".into(),
-            inventory: None,
-            overrides: Vec::new(),
-            hosts: BTreeMap::new(),
-            programs: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-        };
-        let texts = SpecTexts {
-            experiment: "",
-            inventory: "",
-        };
-        let (layout, _) = create_run(folder.path(), &manifest, &texts, &plan).unwrap();
+        let (layout, _) = bare_run(folder.path(), &plan);
         let host = Arc::new(scripted());
         Self {
             folder,
@@ -90,6 +69,23 @@ impl Bench {
     /// Begins the run, or goes on with it.
     async fn go(&self) -> Result<Outcome, RunError> {
         self.go_watching(&mut |_| {}).await
+    }
+
+    async fn go_and_stop_after_the_first_round(&self) {
+        let control = self.control.clone();
+        let mut ask = |notice: Notice<'_>| {
+            if let Notice::Event(Entry {
+                event: Event::RoundStarted { .. },
+                ..
+            }) = notice
+            {
+                control.ask();
+            }
+        };
+        assert_eq!(
+            self.go_watching(&mut ask).await.unwrap(),
+            Outcome::Cancelled
+        );
     }
 
     async fn go_watching(
@@ -593,19 +589,7 @@ async fn a_crash_after_any_event_loses_and_repeats_no_finished_round() {
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_another_run_replaced_is_not_trusted() {
     let bench = Bench::new();
-    let control = bench.control.clone();
-    bench
-        .go_watching(&mut |notice| {
-            if let Notice::Event(Entry {
-                event: Event::RoundStarted { .. },
-                ..
-            }) = notice
-            {
-                control.ask();
-            }
-        })
-        .await
-        .unwrap();
+    bench.go_and_stop_after_the_first_round().await;
     bench
         .host
         .on("snapshot-digest", |_, _| Ok(json!("another")));
@@ -620,19 +604,7 @@ async fn a_snapshot_that_another_run_replaced_is_not_trusted() {
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_was_damaged_is_made_anew_on_resume() {
     let bench = Bench::new();
-    let control = bench.control.clone();
-    bench
-        .go_watching(&mut |notice| {
-            if let Notice::Event(Entry {
-                event: Event::RoundStarted { .. },
-                ..
-            }) = notice
-            {
-                control.ask();
-            }
-        })
-        .await
-        .unwrap();
+    bench.go_and_stop_after_the_first_round().await;
     bench.host.on("snapshot-verify", |_, _| {
         Err(vec!["`database.sqlite` differs from its manifest".into()])
     });
@@ -733,19 +705,7 @@ async fn a_resumed_run_restores_before_it_trusts_the_data() {
     spec["snapshot"] = json!({"restore": "after-writes"});
     spec["workloads"] = json!([{"driver": "native", "workload": "ycsb_c"}]);
     let bench = Bench::with(&spec);
-    let control = bench.control.clone();
-    bench
-        .go_watching(&mut |notice| {
-            if let Notice::Event(Entry {
-                event: Event::RoundStarted { .. },
-                ..
-            }) = notice
-            {
-                control.ask();
-            }
-        })
-        .await
-        .unwrap();
+    bench.go_and_stop_after_the_first_round().await;
     let restores = |bench: &Bench| {
         names(&bench.host)
             .iter()

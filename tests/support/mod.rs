@@ -1,4 +1,5 @@
 //! What several tests share.
 
+pub(crate) mod bare_run;
 pub(crate) mod golden;
 pub(crate) mod sample_run;
