@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::args::Agent;
 use super::error::Code;
+use super::output;
 use crate::host::{self, Reply};
 use crate::{database, load, snapshot};
 
@@ -23,6 +24,16 @@ struct Folder {
 }
 
 pub(super) fn agent(args: &Agent) -> Code {
+    match (args.name.as_str(), &args.folder) {
+        ("serve", _) => return code_of(serve()),
+        ("self", _) => return code_of(say_self()),
+        ("supervise", Some(folder)) => {
+            return code_of(
+                std::env::current_exe().and_then(|assay| host::supervise(folder, &assay)),
+            );
+        }
+        _ => {}
+    }
     let mut line = String::new();
     let request = match std::io::stdin().lock().read_line(&mut line) {
         Ok(_) => serde_json::from_str::<Value>(&line)
@@ -38,6 +49,29 @@ pub(super) fn agent(args: &Agent) -> Code {
     };
     say(&outcome.map_or_else(Reply::<Value, _>::Failed, Reply::Done));
     code
+}
+
+/// Serves this host over standard input and output.
+fn serve() -> std::io::Result<()> {
+    let home = std::env::home_dir();
+    let assay = std::env::current_exe()?;
+    host::serve(std::io::stdin().lock(), std::io::stdout(), assay, home)
+}
+
+/// The SHA-256 of this program, so that whoever sent it sees that it arrived.
+fn say_self() -> std::io::Result<()> {
+    let own = host::Binary::read(std::env::current_exe()?, false)?;
+    writeln!(std::io::stdout(), "{}", own.sha256)
+}
+
+fn code_of(result: std::io::Result<()>) -> Code {
+    match result {
+        Ok(()) => Code::Fine,
+        Err(error) => {
+            output::say(format_args!("assay agent: {error}"));
+            Code::Internal
+        }
+    }
 }
 
 fn work(name: &str, request: Value) -> Outcome {

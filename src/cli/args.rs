@@ -199,6 +199,8 @@ pub(super) struct Man {
 pub(super) struct Agent {
     /// The kind of work
     pub(super) name: String,
+    /// The folder that it is in, for work that has one
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// The whole command line, for completions and man pages.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{output, text};
 use crate::artifacts::ArchiveError;
-use crate::host::{AgentError, HostError};
+use crate::host::{AgentError, ConnectError, HostError};
 use crate::report::ReportError;
 use crate::runner::RunError;
 use crate::spec::{Located, Problems};
@@ -208,17 +208,61 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let hint = match &error {
-            HostError::Held { .. } => {
-                Some("wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing")
+            HostError::Held { .. } => Some(
+                "wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing".into(),
+            ),
+            HostError::Io { source, .. } => io_hint(source).map(str::to_owned),
+            HostError::Connect { host, source, .. } => Some(connect_hint(host, source)),
+            HostError::Lost { .. } => {
+                Some("see that the host is up and reached, then try again".into())
             }
-            HostError::Io { source, .. } => io_hint(source),
-            HostError::Limit { .. } | HostError::Stopped { .. } => None,
+            HostError::Gone { .. } => {
+                Some("see why in the host's journal: `journalctl -u 'assay-*'`".into())
+            }
+            HostError::Limit { .. } | HostError::Silence { .. } | HostError::Stopped { .. } => None,
         };
         let failure = Self::from_error(Code::Host, &error);
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
+    }
+}
+
+/// What to do about a host that cannot be used.
+fn connect_hint(host: &str, error: &ConnectError) -> String {
+    match error {
+        ConnectError::NoClient => "install OpenSSH's client, such as Debian's `openssh-client`".into(),
+        ConnectError::Unresolved(_) => format!("give `{host}` an `address` in the inventory"),
+        ConnectError::TimedOut | ConnectError::Unreachable(_) => {
+            "see that it is up, that its `address` is right, and that no firewall drops its SSH port".into()
+        }
+        ConnectError::Refused => "start its sshd, or set its `port` in the inventory".into(),
+        ConnectError::UnknownKey { .. } => format!(
+            "compare the fingerprint with that of the host, then `assay hosts trust {host}`, or pin it as `host_key` in the inventory"
+        ),
+        ConnectError::ChangedKey { .. } => {
+            "somebody may be answering in its place. If it was installed anew, remove the old key with `ssh-keygen -R` or from \
+             the inventory, then `assay hosts trust`"
+                .into()
+        }
+        ConnectError::Denied(_) => {
+            "try `ssh` to it by hand; set `user` and `identity_file` in the inventory, or load the key into the agent".into()
+        }
+        ConnectError::TurnedAway(_) => "its sshd allows few logins at once (`MaxStartups`), or bans this machine".into(),
+        ConnectError::NoSession(_) => "raise `MaxSessions` of its sshd: assay needs two".into(),
+        ConnectError::Jump { source, .. } => connect_hint(host, source),
+        ConnectError::SudoPassword => {
+            "allow it without one: `NOPASSWD:` for the user in `/etc/sudoers.d/`, or log in as a user that needs no `become`".into()
+        }
+        ConnectError::SudoTerminal => "remove `requiretty` for the user in `/etc/sudoers`".into(),
+        ConnectError::SudoForbidden(_) => "allow the user in `/etc/sudoers.d/`, or remove `become`".into(),
+        ConnectError::SudoMissing => "install sudo there, or log in as root without `become`".into(),
+        ConnectError::Unfit(_) => {
+            "name a binary for that kind of machine as `assay` in the inventory, such as one that is linked statically".into()
+        }
+        ConnectError::Full(_) => "free space in the home of the user that logs in".into(),
+        ConnectError::Other(_) => "try `ssh` to it by hand, with `-v`".into(),
     }
 }
 

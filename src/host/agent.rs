@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Bounds, Command, Host, HostError, Output, Program, Watch};
+use super::{Bounds, Command, Host, HostError, OnLoss, Output, Program, Watch};
 
 /// A line that an agent prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,11 +66,11 @@ where
 {
     let mut stdin = serde_json::to_vec(request).expect("requests are plain data");
     stdin.push(b'\n');
+    let args = vec!["agent".into(), name.into()];
     let command = Command {
-        program: Program::Assay,
-        args: vec!["agent".into(), name.into()],
         stdin,
-        limit: bounds.limit,
+        on_loss: OnLoss::Survive,
+        ..Command::new(Program::Assay, args, bounds.limit)
     };
     let Hearing { progress, log } = hearing;
     let mut outcome: Option<Result<T, Vec<String>>> = None;

@@ -60,6 +60,11 @@ impl LocalHost {
         match end {
             End::Itself(status) => Ok(Output { status, stderr }),
             End::Limit => Err(HostError::Limit { host, what, limit }),
+            End::Silence => Err(HostError::Silence {
+                host,
+                what,
+                silence: command.silence.unwrap_or_default(),
+            }),
             End::Stopped => Err(HostError::Stopped { host, what }),
         }
     }

@@ -10,6 +10,9 @@ mod mounts;
 mod nics;
 mod orphan;
 mod process;
+mod remote;
+mod retry;
+mod ssh;
 mod tree;
 
 use std::future::Future;
@@ -23,6 +26,11 @@ pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
 pub use orphan::when_orphaned;
+pub use remote::{serve, supervise};
+pub use retry::Retry;
+pub use ssh::{
+    Binary, ConnectError, Folders, HostKey, Jump, Presented, Settings, SshHost, Target, Worker,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The file that says whose a folder of a deployment is: only folders with one are emptied, replaced or removed.
@@ -69,6 +77,36 @@ pub struct Command {
     pub stdin: Vec<u8>,
     /// The longest it may take.
     pub limit: Duration,
+    /// The longest it may print nothing, if that is limited.
+    pub silence: Option<Duration>,
+    /// What becomes of it when the connection to the host is lost.
+    pub on_loss: OnLoss,
+}
+
+impl Command {
+    /// A command that reads nothing, may be silent, and ends with the connection.
+    #[must_use]
+    pub fn new(program: Program, args: Vec<String>, limit: Duration) -> Self {
+        Self {
+            program,
+            args,
+            stdin: Vec::new(),
+            limit,
+            silence: None,
+            on_loss: OnLoss::End,
+        }
+    }
+}
+
+/// What becomes of a command when the connection to its host is lost. On this machine there is none to lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLoss {
+    /// It is ended there, and fails here.
+    End,
+    /// It is ended there and run again from its beginning: only for what may be repeated.
+    Repeat,
+    /// It goes on there under its own name, and its outcome is fetched when the host is reached again.
+    Survive,
 }
 
 /// What a command runs.
@@ -149,9 +187,47 @@ pub enum HostError {
         /// The limit.
         limit: Duration,
     },
+    /// It printed nothing for too long and was killed.
+    #[error("`{what}` on `{host}` printed nothing for {} and was killed", humantime::format_duration(*silence))]
+    Silence {
+        /// The host.
+        host: String,
+        /// The command.
+        what: String,
+        /// How long it may print nothing.
+        silence: Duration,
+    },
     /// It was stopped on request.
     #[error("`{what}` on `{host}` was stopped")]
     Stopped {
+        /// The host.
+        host: String,
+        /// The command.
+        what: String,
+    },
+    /// It cannot be reached, or used.
+    #[error("cannot connect to `{host}` at {address}")]
+    Connect {
+        /// The host.
+        host: String,
+        /// Its address.
+        address: String,
+        /// Why.
+        source: ConnectError,
+    },
+    /// The connection was lost, and with it what was done over it.
+    #[error("lost the connection to `{host}` during `{what}`")]
+    Lost {
+        /// The host.
+        host: String,
+        /// The command.
+        what: String,
+    },
+    /// It was to survive lost connections, and is gone: killed, or the host restarted.
+    #[error(
+        "`{what}` on `{host}` is gone without an outcome: it was killed, or the host restarted"
+    )]
+    Gone {
         /// The host.
         host: String,
         /// The command.

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::{Pin, pin};
 use std::process::Stdio;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -11,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::process::Child;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::Command;
@@ -32,6 +34,8 @@ pub(super) enum End {
     Itself(Option<i32>),
     /// It outlived its limit.
     Limit,
+    /// It printed nothing for too long.
+    Silence,
     /// It was stopped on request.
     Stopped,
 }
@@ -53,15 +57,16 @@ pub(super) async fn run(
     let stdout = child.stdout.take().expect("it is piped");
     let stderr = child.stderr.take().expect("it is piped");
     let mut tail = Tail::default();
+    let heard = Heard::now();
     let mut streams = Streams::new(async {
         tokio::join!(
             feed(&mut stdin, &command.stdin),
-            each_line(stdout, line),
-            tail.fill(stderr)
+            each_line(stdout, &heard, line),
+            tail.fill(stderr, &heard)
         );
     });
     let end = streams
-        .read_until(first(&mut ended, command.limit, stop))
+        .read_until(first(&mut ended, command, &heard, stop))
         .await;
     if end.is_some() {
         let deadline = Instant::now() + GRACE;
@@ -89,17 +94,53 @@ fn spawn(program: &Path, args: &[String]) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Waits until the program ends (`None`), its limit is over or it is to stop.
+/// Waits until the program ends (`None`), its limit is over, it is silent for too long, or it is to stop.
 async fn first(
     ended: &mut oneshot::Receiver<()>,
-    limit: Duration,
+    command: &Command,
+    heard: &Heard,
     stop: &CancellationToken,
 ) -> Option<End> {
     tokio::select! {
         biased;
         _ = ended => None,
         () = stop.cancelled() => Some(End::Stopped),
-        () = sleep(limit) => Some(End::Limit),
+        () = sleep(command.limit) => Some(End::Limit),
+        () = heard.nothing_for(command.silence) => Some(End::Silence),
+    }
+}
+
+/// When a program last printed something.
+pub(super) struct Heard {
+    start: Instant,
+    last_ms: AtomicU64,
+}
+
+impl Heard {
+    pub(super) fn now() -> Self {
+        Self {
+            start: Instant::now(),
+            last_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn again(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_ms.store(now, Relaxed);
+    }
+
+    /// Ends when nothing was heard for so long; never, if silence is not limited.
+    async fn nothing_for(&self, silence: Option<Duration>) {
+        let Some(silence) = silence else {
+            return std::future::pending().await;
+        };
+        loop {
+            let last = self.start + Duration::from_millis(self.last_ms.load(Relaxed));
+            if last.elapsed() >= silence {
+                return;
+            }
+            sleep_until(last + silence).await;
+        }
     }
 }
 
@@ -187,7 +228,11 @@ async fn feed(stdin: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
 }
 
 /// Hands on each line of `stream` without its end, at most [`LINE`] bytes of it; what is no UTF-8 is replaced.
-async fn each_line(stream: impl AsyncRead + Unpin, line: &mut (dyn FnMut(&str) + Send)) {
+async fn each_line(
+    stream: impl AsyncRead + Unpin,
+    heard: &Heard,
+    line: &mut (dyn FnMut(&str) + Send),
+) {
     let mut stream = BufReader::new(stream);
     let mut text = Vec::new();
     loop {
@@ -195,6 +240,7 @@ async fn each_line(stream: impl AsyncRead + Unpin, line: &mut (dyn FnMut(&str) +
             Ok(chunk) if !chunk.is_empty() => chunk,
             _ => break,
         };
+        heard.again();
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let part = &chunk[..end.unwrap_or(chunk.len())];
         text.extend_from_slice(&part[..part.len().min(LINE - text.len())]);
@@ -215,9 +261,10 @@ async fn each_line(stream: impl AsyncRead + Unpin, line: &mut (dyn FnMut(&str) +
 struct Tail(Vec<u8>);
 
 impl Tail {
-    async fn fill(&mut self, mut stream: impl AsyncRead + Unpin) {
+    async fn fill(&mut self, mut stream: impl AsyncRead + Unpin, heard: &Heard) {
         let mut chunk = [0; 8 << 10];
         while let Ok(n @ 1..) = stream.read(&mut chunk).await {
+            heard.again();
             self.0.extend_from_slice(&chunk[..n]);
             if self.0.len() > 2 * TAIL {
                 self.0.drain(..self.0.len() - TAIL);

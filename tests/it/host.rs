@@ -16,12 +16,8 @@ use tokio_util::sync::CancellationToken;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn shell(script: &str) -> Command {
-    Command {
-        program: Program::Path("/bin/sh".into()),
-        args: vec!["-c".into(), script.into()],
-        stdin: Vec::new(),
-        limit: MINUTE,
-    }
+    let args = vec!["-c".into(), script.into()];
+    Command::new(Program::Path("/bin/sh".into()), args, MINUTE)
 }
 
 fn local(folder: &TempDir) -> LocalHost {

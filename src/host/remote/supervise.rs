@@ -1,0 +1,93 @@
+//! The supervisor of a job: runs its program, keeps what it prints, and leaves behind how it ended. It depends on nobody:
+//! not on the channel that the job was asked for over, nor on who asked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, Result, Write as _};
+use std::path::Path;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::jobs::file;
+use super::serve::ended;
+use super::wire::{Ending, Order};
+use crate::host::process;
+
+/// Runs the job in `folder` to its end. `assay` is this program.
+///
+/// # Errors
+/// The folder cannot be used, or another supervisor is at work there.
+pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
+    // Away from the session of whoever asked; as a unit's main process it leads one already.
+    let _ = rustix::process::setsid();
+    let lock = lock(folder)?;
+    let path = folder.join(file::ORDER);
+    let order: Order = serde_json::from_slice(&std::fs::read(&path)?)?;
+    // It may hold secrets.
+    std::fs::remove_file(path)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let end = runtime.block_on(run(folder, &order, assay))?;
+    leave(folder, &end)?;
+    drop(lock);
+    Ok(())
+}
+
+fn lock(folder: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let mut lock = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(folder.join(file::LOCK))?;
+    lock.try_lock()
+        .map_err(|_| Error::other("it has a supervisor"))?;
+    writeln!(lock, "{}", std::process::id())?;
+    Ok(lock)
+}
+
+async fn run(folder: &Path, order: &Order, assay: &Path) -> Result<Ending> {
+    let stop = CancellationToken::new();
+    let mut term = signal(SignalKind::terminate())?;
+    let stopper = stop.clone();
+    tokio::spawn(async move {
+        term.recv().await;
+        stopper.cancel();
+    });
+    // Asked before this process could hear it.
+    if folder.join(file::STOP).exists() {
+        stop.cancel();
+    }
+    let mut out = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(folder.join(file::OUT))?;
+    let mut broken = None;
+    let command = order.command();
+    let program = order.program.as_deref().unwrap_or(assay);
+    let mut line = |text: &str| {
+        if broken.is_some() {
+            return;
+        }
+        // In one piece, so that a reader sees no half of it without its end.
+        if let Err(error) = out.write_all(format!("{text}\n").as_bytes()) {
+            broken = Some(error);
+            stop.cancel();
+        }
+    };
+    let end = process::run(program, &command, &stop, &mut line).await;
+    Ok(match broken {
+        Some(error) => Ending::refused("keep what it prints", &error),
+        None => ended(program, end),
+    })
+}
+
+/// Leaves the outcome, whole or not at all. Without room for it there is none, and the job counts as gone.
+fn leave(folder: &Path, end: &Ending) -> Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer(&mut new, end)?;
+    new.as_file().sync_data()?;
+    new.persist(folder.join(file::END))?;
+    Ok(())
+}

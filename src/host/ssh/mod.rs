@@ -1,0 +1,388 @@
+//! A host over SSH: one multiplexed connection, over it the assay binary at work there. The connection may be lost and made
+//! again; what was asked to survive that does.
+
+mod config;
+mod connection;
+mod failure;
+mod keys;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+pub use self::failure::ConnectError;
+pub use self::keys::{HostKey, Presented};
+pub use self::target::{Jump, Target, Worker};
+
+use self::connection::Connection;
+use super::local::describe;
+use super::remote::{Ending, Survivor, Task};
+use super::{Command, Host, HostError, Lease, OnLoss, Output, Pending, Retry, Watch};
+
+/// How much longer than a command's own limit its answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long a host that cannot be reached is tried when what runs there is to be stopped.
+const STOP: Duration = Duration::from_secs(10);
+
+/// Folders on this machine that connections use.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// For sockets: short, and gone after a restart.
+    pub runtime: PathBuf,
+    /// For what may be made again.
+    pub cache: PathBuf,
+}
+
+/// The assay binary that a host is given.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// Where it is on this machine.
+    pub path: PathBuf,
+    /// Its SHA-256, as hex digits.
+    pub sha256: String,
+    /// Whether it is another than this program's own, for another kind of machine.
+    pub is_foreign: bool,
+}
+
+/// What hosts have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folders on this machine.
+    pub folders: Folders,
+    /// For whom the host works, as its jobs and its lease say.
+    pub owner: String,
+    /// How long a lost host is tried to be reached again.
+    pub patience: Duration,
+}
+
+/// A host over SSH.
+pub struct SshHost {
+    target: Target,
+    binary: Binary,
+    settings: Settings,
+    directory: OnceLock<PathBuf>,
+    connection: Mutex<Option<Arc<Connection>>>,
+}
+
+impl SshHost {
+    /// Connects to a host; assay is sent to it if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be reached, does not let the user in, or cannot run assay.
+    pub async fn connect(
+        target: Target,
+        binary: Binary,
+        settings: Settings,
+    ) -> Result<Self, HostError> {
+        let host = Self {
+            target,
+            binary,
+            settings,
+            directory: OnceLock::new(),
+            connection: Mutex::new(None),
+        };
+        host.connected().await?;
+        Ok(host)
+    }
+
+    /// Asks a host for its key, known or not, without logging in.
+    ///
+    /// # Errors
+    /// It cannot be reached.
+    pub async fn key_of(target: &Target, folders: &Folders) -> Result<Presented, HostError> {
+        let asked = connection::key_of(target, folders).await;
+        asked.map_err(|source| unreachable(target, source))
+    }
+
+    /// How far its clock is ahead of this machine's and how long asking took, in milliseconds: the best of several tries.
+    ///
+    /// # Errors
+    /// It cannot be reached.
+    pub async fn clock(&self, tries: usize) -> Result<(f64, f64), HostError> {
+        let connection = self.connected().await?;
+        let mut best = None::<(f64, f64)>;
+        for _ in 0..tries.max(1) {
+            let asked = connection.link.clock().await;
+            let asked = asked.map_err(|_| self.lost("ask for the time"))?;
+            best = best.filter(|b| b.1 <= asked.1).or(Some(asked));
+        }
+        Ok(best.expect("it is tried at least once"))
+    }
+
+    /// The connection, made if there is none.
+    async fn connected(&self) -> Result<Arc<Connection>, HostError> {
+        let mut known = self.connection.lock().await;
+        if let Some(connection) = known.as_ref().filter(|c| !c.link.is_lost()) {
+            return Ok(Arc::clone(connection));
+        }
+        *known = None;
+        let opened = Connection::open(&self.target, &self.binary, &self.settings.folders).await;
+        let connection = opened.map_err(|source| unreachable(&self.target, source))?;
+        self.enter(&connection).await?;
+        Ok(Arc::clone(known.insert(Arc::new(connection))))
+    }
+
+    /// Finds out where the host's directory is.
+    async fn enter(&self, connection: &Connection) -> Result<(), HostError> {
+        let entered = timeout(ANSWER, connection.link.enter(&self.target.directory)).await;
+        match entered {
+            Ok(Ok(Ok(directory))) => {
+                let known = self.directory.get_or_init(|| directory.clone());
+                if *known == directory {
+                    return Ok(());
+                }
+                let what = format!("find its directory `{}` again", known.display());
+                Err(self.io(what, std::io::Error::other("it is another now")))
+            }
+            Ok(Ok(Err(end))) => Err(self.failed(&end)),
+            Ok(Err(_)) | Err(_) => Err(self.lost("enter its directory")),
+        }
+    }
+
+    /// The connection, made again as long as there is patience for what may pass.
+    async fn reached(
+        &self,
+        patience: Duration,
+        stop: &CancellationToken,
+    ) -> Result<Arc<Connection>, HostError> {
+        let mut retry = Retry::new(patience, Duration::from_millis(200), Duration::from_secs(5));
+        loop {
+            let error = match self.connected().await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => error,
+            };
+            if !may_pass(&error) {
+                return Err(error);
+            }
+            tracing::debug!(host = self.target.name, %error, "not reached");
+            let go_on = tokio::select! {
+                go_on = retry.again() => go_on,
+                () = stop.cancelled() => false,
+            };
+            if !go_on {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn execute(&self, command: &Command, watch: Watch<'_>) -> Result<Output, HostError> {
+        let what = describe(command);
+        if watch.stop.is_cancelled() {
+            return Err(self.stopped(what));
+        }
+        let limit = command.limit + ANSWER + self.settings.patience;
+        let Watch { stop, line, log } = watch;
+        let end = match timeout(limit, self.carried_out(command, &stop, line)).await {
+            Ok(end) => end?,
+            Err(_) => return Err(self.outlived(what, command.limit)),
+        };
+        let stderr = match &end {
+            Ending::Itself { stderr, .. }
+            | Ending::Limit { stderr }
+            | Ending::Silence { stderr }
+            | Ending::Stopped { stderr } => stderr.as_str(),
+            Ending::Refused { .. } | Ending::Gone => "",
+        };
+        if !stderr.is_empty() {
+            log(stderr);
+        }
+        match end {
+            Ending::Itself { status, stderr } => Ok(Output { status, stderr }),
+            Ending::Limit { .. } => Err(self.outlived(what, command.limit)),
+            Ending::Silence { .. } => Err(HostError::Silence {
+                host: self.target.name.clone(),
+                what,
+                silence: command.silence.unwrap_or_default(),
+            }),
+            Ending::Stopped { .. } => Err(self.stopped(what)),
+            Ending::Gone => Err(HostError::Gone {
+                host: self.target.name.clone(),
+                what,
+            }),
+            Ending::Refused { .. } => Err(self.failed(&end)),
+        }
+    }
+
+    /// Carries a command out over as many connections as it takes, or may take.
+    async fn carried_out(
+        &self,
+        command: &Command,
+        stop: &CancellationToken,
+        line: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Ending, HostError> {
+        let name = job_name(command);
+        let mut heard = 0;
+        let mut first = true;
+        loop {
+            let patience = match (first, stop.is_cancelled()) {
+                (true, _) => Duration::ZERO,
+                (false, false) => self.settings.patience,
+                (false, true) => STOP,
+            };
+            let connection = self.reached(patience, stop).await?;
+            first = false;
+            let job = (command.on_loss == OnLoss::Survive).then_some(Survivor {
+                name: &name,
+                owner: &self.settings.owner,
+                heard: &mut heard,
+            });
+            let task = Task {
+                command,
+                job,
+                stop,
+                line: &mut *line,
+            };
+            let ended = connection.link.carry_out(task).await;
+            match (ended, command.on_loss) {
+                (Ok(end), OnLoss::Survive) => {
+                    connection.link.forget(&name);
+                    return Ok(end);
+                }
+                (Ok(end), OnLoss::End | OnLoss::Repeat) => return Ok(end),
+                (Err(_), OnLoss::End) => return Err(self.lost(&describe(command))),
+                (Err(_), OnLoss::Repeat) if stop.is_cancelled() => {
+                    return Err(self.stopped(describe(command)));
+                }
+                (Err(_), OnLoss::Repeat | OnLoss::Survive) => {
+                    let what = describe(command);
+                    tracing::warn!(
+                        "lost the connection to `{}` during `{what}`",
+                        self.target.name
+                    );
+                }
+            }
+        }
+    }
+
+    fn failed(&self, end: &Ending) -> HostError {
+        let Ending::Refused { what, errno, text } = end else {
+            return self.lost("understand what it answers");
+        };
+        let source = match errno {
+            Some(errno) => std::io::Error::from_raw_os_error(*errno),
+            None => std::io::Error::other(text.clone()),
+        };
+        self.io(what.clone(), source)
+    }
+
+    fn io(&self, what: String, source: std::io::Error) -> HostError {
+        let host = self.target.name.clone();
+        HostError::Io { host, what, source }
+    }
+
+    fn lost(&self, what: &str) -> HostError {
+        HostError::Lost {
+            host: self.target.name.clone(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn stopped(&self, what: String) -> HostError {
+        let host = self.target.name.clone();
+        HostError::Stopped { host, what }
+    }
+
+    fn outlived(&self, what: String, limit: Duration) -> HostError {
+        let host = self.target.name.clone();
+        HostError::Limit { host, what, limit }
+    }
+}
+
+fn unreachable(target: &Target, source: ConnectError) -> HostError {
+    HostError::Connect {
+        host: target.name.clone(),
+        address: target.address.clone(),
+        source,
+    }
+}
+
+/// Whether a host that was reached before may be reached again later.
+fn may_pass(error: &HostError) -> bool {
+    match error {
+        HostError::Connect { source, .. } => match source {
+            ConnectError::TimedOut
+            | ConnectError::Refused
+            | ConnectError::Unresolved(_)
+            | ConnectError::Unreachable(_)
+            | ConnectError::TurnedAway(_)
+            | ConnectError::NoSession(_)
+            | ConnectError::Jump { .. }
+            | ConnectError::Other(_) => true,
+            ConnectError::NoClient
+            | ConnectError::UnknownKey { .. }
+            | ConnectError::ChangedKey { .. }
+            | ConnectError::Denied(_)
+            | ConnectError::SudoPassword
+            | ConnectError::SudoTerminal
+            | ConnectError::SudoForbidden(_)
+            | ConnectError::SudoMissing
+            | ConnectError::Unfit(_)
+            | ConnectError::Full(_) => false,
+        },
+        HostError::Lost { .. } => true,
+        _ => false,
+    }
+}
+
+/// A name for a job that no other has: `assay-load-0123456789abcdef`.
+fn job_name(command: &Command) -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let word = match &command.program {
+        super::Program::Assay => command.args.last().map_or("assay", String::as_str),
+        super::Program::Path(path) => path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or("program"),
+    };
+    let word: String = word
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(40)
+        .collect();
+    let noise = RandomState::new().hash_one((std::process::id(), Instant::now()));
+    format!("assay-{word}-{noise:016x}")
+}
+
+impl Host for SshHost {
+    fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    fn directory(&self) -> &Path {
+        self.directory.get().expect("it was connected")
+    }
+
+    fn run<'a>(
+        &'a self,
+        command: &'a Command,
+        watch: Watch<'a>,
+    ) -> Pending<'a, Result<Output, HostError>> {
+        Box::pin(self.execute(command, watch))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        remote: &'a Path,
+        local: &'a Path,
+    ) -> Pending<'a, Result<(), HostError>> {
+        let _ = (remote, local);
+        Box::pin(async { Err(self.lost("fetch")) })
+    }
+
+    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
+        let _ = owner;
+        Box::pin(async { Err(self.lost("lease")) })
+    }
+}
