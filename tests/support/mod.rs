@@ -3,3 +3,5 @@
 pub(crate) mod bare_run;
 pub(crate) mod golden;
 pub(crate) mod sample_run;
+
+pub(crate) mod sshd;

@@ -1,0 +1,536 @@
+//! Hosts over SSH, with real sshds on loopback.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay::host::{
+    Command, ConnectError, Host, HostError, OnLoss, Output, Program, SshHost, Watch,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::sshd::{self, Sshd};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn shell(script: &str) -> Command {
+    let args = vec!["-c".into(), script.into()];
+    Command::new(Program::Path("/bin/sh".into()), args, MINUTE)
+}
+
+/// What a command came to, the lines that it printed, and its standard error.
+type Ran = (Result<Output, HostError>, Vec<String>, String);
+
+async fn run(host: &SshHost, command: &Command) -> Ran {
+    run_until(host, command, &CancellationToken::new(), None).await
+}
+
+async fn run_until(
+    host: &SshHost,
+    command: &Command,
+    stop: &CancellationToken,
+    heard: Option<mpsc::UnboundedSender<String>>,
+) -> Ran {
+    let (mut lines, mut errors) = (Vec::new(), String::new());
+    let mut line = |text: &str| {
+        lines.push(text.to_owned());
+        if let Some(heard) = &heard {
+            let _ = heard.send(text.to_owned());
+        }
+    };
+    let mut log = |text: &str| errors.push_str(text);
+    let watch = Watch {
+        stop: stop.clone(),
+        line: &mut line,
+        log: &mut log,
+    };
+    let output = host.run(command, watch).await;
+    (output, lines, errors)
+}
+
+/// Waits until the host is reached again after a cut.
+async fn again(host: &SshHost) {
+    let command = Command {
+        on_loss: OnLoss::Repeat,
+        ..shell("true")
+    };
+    run(host, &command).await.0.unwrap();
+}
+
+/// Starts a command in the background; its first line says that it is at work.
+async fn begin(
+    host: &Arc<SshHost>,
+    command: Command,
+) -> (tokio::task::JoinHandle<Ran>, CancellationToken, String) {
+    let stop = CancellationToken::new();
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (host, token) = (Arc::clone(host), stop.clone());
+    let task = tokio::spawn(async move { run_until(&host, &command, &token, Some(heard)).await });
+    let first = tokio::time::timeout(MINUTE, hear.recv()).await.unwrap();
+    (task, stop, first.unwrap_or_default())
+}
+
+fn source(error: &HostError) -> &ConnectError {
+    match error {
+        HostError::Connect { source, .. } => source,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until a process has ended.
+async fn ends(pid: &str) {
+    let deadline = Instant::now() + MINUTE;
+    let lives = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(')')
+            .map(|(_, rest)| rest.trim().to_owned());
+        state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+    };
+    while lives() {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_gives_its_lines_its_errors_and_its_status_also_127() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let (output, lines, errors) =
+        run(&host, &shell("echo a; echo 'b  c'; echo no >&2; exit 127")).await;
+    assert_eq!(output.unwrap().status, Some(127));
+    assert_eq!(lines, ["a", "b  c"]);
+    assert_eq!(errors, "no\n");
+    let (output, ..) = run(&host, &shell("kill -KILL $$")).await;
+    assert_eq!(output.unwrap().status, None);
+}
+
+#[tokio::test]
+async fn words_arrive_as_they_are_and_no_shell_reads_them() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let words = ["$HOME `id` \"x' \\n *", "-n", "", "a\nb", "ü;&|<>"];
+    let args = std::iter::once("%s|")
+        .chain(words)
+        .map(str::to_owned)
+        .collect();
+    let command = Command::new(Program::Path("/usr/bin/printf".into()), args, MINUTE);
+    let (_, lines, _) = run(&host, &command).await;
+    assert_eq!(
+        lines.join("\n"),
+        words.map(|word| format!("{word}|")).concat()
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_said_to_be_missing() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let command = Command::new(Program::Path("/no/such".into()), Vec::new(), MINUTE);
+    let (output, ..) = run(&host, &command).await;
+    let error = output.unwrap_err();
+    assert_eq!(error.to_string(), "cannot run `/no/such` on `kv1`");
+    let HostError::Io { source, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_hundred_commands_at_once_need_two_sessions() {
+    let sshd = Sshd::start("MaxSessions 2");
+    let host = Arc::new(sshd.connect().await);
+    let tasks: Vec<_> = (0..100)
+        .map(|n| {
+            let host = Arc::clone(&host);
+            tokio::spawn(async move { run(&host, &shell(&format!("sleep 0.2; echo {n}"))).await })
+        })
+        .collect();
+    for (n, task) in tasks.into_iter().enumerate() {
+        let (output, lines, _) = task.await.unwrap();
+        assert_eq!(output.unwrap().status, Some(0));
+        assert_eq!(lines, [n.to_string()]);
+    }
+}
+
+#[tokio::test]
+async fn ten_connections_at_once_get_by_where_two_may_log_in() {
+    let sshd = Sshd::start("MaxStartups 2:100:2");
+    let connections = (0..10).map(|n| {
+        let target = sshd.target(&format!("kv{n}"));
+        tokio::spawn(SshHost::connect(target, sshd::binary(), sshd.settings()))
+    });
+    for connection in connections.collect::<Vec<_>>() {
+        let host = connection.await.unwrap().unwrap();
+        let (output, ..) = run(&host, &shell("true")).await;
+        assert_eq!(output.unwrap().status, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn what_a_start_up_file_prints_and_how_long_it_takes_disturbs_no_command() {
+    let sshd = Sshd::start("");
+    let file = sshd.folder.path().join("rc");
+    std::fs::write(&file, "echo assay; printf 'no end'; sleep 0.3\n").unwrap();
+    sshd.configure(&format!(
+        "SetEnv BASH_ENV={} XDG_CACHE_HOME={}/cache",
+        file.display(),
+        sshd.folder.path().display()
+    ));
+    let mut sshd = sshd;
+    sshd.down();
+    sshd.up();
+    let host = sshd.connect().await;
+    let begin = Instant::now();
+    for n in 0..10 {
+        let (_, lines, _) = run(&host, &shell(&format!("echo {n}"))).await;
+        assert_eq!(lines, [n.to_string()]);
+    }
+    // Read once a connection: ten commands that read it would take three seconds in the file alone.
+    assert!(
+        begin.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_waits_for_any_more_is_ended_on_the_host() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let (task, _, pid) = begin(&host, shell("echo $$; exec sleep 600")).await;
+    task.abort();
+    ends(&pid).await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_stopped_outlives_its_limit_or_is_silent_is_ended_on_the_host() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let (task, stop, pid) = begin(&host, shell("echo $$; exec sleep 600")).await;
+    stop.cancel();
+    let (output, ..) = task.await.unwrap();
+    assert!(
+        matches!(output, Err(HostError::Stopped { .. })),
+        "{output:?}"
+    );
+    ends(&pid).await;
+    let limited = Command {
+        limit: Duration::from_millis(300),
+        ..shell("echo $$; exec sleep 600")
+    };
+    let (output, lines, _) = run(&host, &limited).await;
+    assert!(matches!(output, Err(HostError::Limit { .. })), "{output:?}");
+    ends(&lines[0]).await;
+    let silent = Command {
+        silence: Some(Duration::from_millis(300)),
+        ..shell("echo $$; exec sleep 600")
+    };
+    let (output, lines, _) = run(&host, &silent).await;
+    assert!(
+        matches!(output, Err(HostError::Silence { .. })),
+        "{output:?}"
+    );
+    ends(&lines[0]).await;
+}
+
+#[tokio::test]
+async fn a_cut_connection_ends_what_ran_over_it_and_the_next_command_makes_a_new_one() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let (task, _, pid) = begin(&host, shell("echo $$; exec sleep 600")).await;
+    sshd.cut();
+    let (output, ..) = task.await.unwrap();
+    assert!(matches!(output, Err(HostError::Lost { .. })), "{output:?}");
+    ends(&pid).await;
+    let (output, lines, _) = run(&host, &shell("echo back")).await;
+    assert_eq!(
+        (output.unwrap().status, lines),
+        (Some(0), vec!["back".into()])
+    );
+}
+
+#[tokio::test]
+async fn what_may_be_repeated_is_run_again_after_a_cut() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let first = sshd.folder.path().join("first");
+    let script = format!(
+        "echo $$; [ -e {0} ] && exit 7; touch {0}; exec sleep 600",
+        first.display()
+    );
+    let command = Command {
+        on_loss: OnLoss::Repeat,
+        ..shell(&script)
+    };
+    let (task, ..) = begin(&host, command).await;
+    while !first.exists() {
+        tokio::task::yield_now().await;
+    }
+    sshd.cut();
+    let (output, ..) = task.await.unwrap();
+    assert_eq!(output.unwrap().status, Some(7));
+}
+
+/// A job that prints a line for each line that is written to `feed`, and ends with status 5 after `end`.
+fn fed(feed: &std::path::Path) -> Command {
+    let made = std::process::Command::new("mkfifo")
+        .arg(feed)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let script = format!(
+        "echo $$; while read word; do echo $word; [ $word = end ] && {{ echo said >&2; exit 5; }}; done <{}",
+        feed.display()
+    );
+    Command {
+        on_loss: OnLoss::Survive,
+        ..shell(&script)
+    }
+}
+
+#[tokio::test]
+async fn two_cuts_in_a_row_lose_nothing_of_a_job_and_repeat_nothing() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let feed = sshd.folder.path().join("feed");
+    let (task, _, _) = begin(&host, fed(&feed)).await;
+    let mut words = std::fs::OpenOptions::new().write(true).open(&feed).unwrap();
+    let mut write = |word: &str| std::io::Write::write_all(&mut words, word.as_bytes()).unwrap();
+    write("one\n");
+    sshd.cut();
+    write("two\n");
+    // Another command shows that the host is reached again.
+    again(&host).await;
+    sshd.cut();
+    write("three\nend\n");
+    let (output, lines, errors) = task.await.unwrap();
+    assert_eq!(output.unwrap().status, Some(5));
+    assert_eq!(lines[1..], ["one", "two", "three", "end"]);
+    assert_eq!(errors, "said\n");
+}
+
+#[tokio::test]
+async fn the_outcome_of_a_job_arrives_although_sshd_is_down_when_it_ends() {
+    let mut sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let feed = sshd.folder.path().join("feed");
+    let (task, _, pid) = begin(&host, fed(&feed)).await;
+    sshd.down();
+    std::fs::write(&feed, "end\n").unwrap();
+    ends(&pid).await;
+    sshd.up();
+    let (output, lines, _) = task.await.unwrap();
+    assert_eq!(output.unwrap().status, Some(5));
+    assert_eq!(lines, [pid.as_str(), "end"]);
+}
+
+#[tokio::test]
+async fn a_job_is_stopped_by_name_also_over_a_later_connection() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let job = Command {
+        on_loss: OnLoss::Survive,
+        ..shell("echo $$; exec sleep 600")
+    };
+    let (task, stop, pid) = begin(&host, job).await;
+    sshd.cut();
+    again(&host).await;
+    stop.cancel();
+    let (output, ..) = task.await.unwrap();
+    assert!(
+        matches!(output, Err(HostError::Stopped { .. })),
+        "{output:?}"
+    );
+    ends(&pid).await;
+}
+
+#[tokio::test]
+async fn a_job_whose_supervisor_is_killed_is_said_to_be_gone() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let job = Command {
+        on_loss: OnLoss::Survive,
+        ..shell("echo $PPID; exec sleep 600")
+    };
+    let (task, _, supervisor) = begin(&host, job).await;
+    sshd::kill("KILL", supervisor.parse().unwrap());
+    let (output, ..) = task.await.unwrap();
+    assert!(matches!(output, Err(HostError::Gone { .. })), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_job_leaves_nothing_in_the_hosts_directory_when_its_outcome_has_arrived() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let job = Command {
+        on_loss: OnLoss::Survive,
+        stdin: b"a secret\n".to_vec(),
+        ..shell("read word; echo $word")
+    };
+    let (_, lines, _) = run(&host, &job).await;
+    assert_eq!(lines, ["a secret"]);
+    let jobs = host.directory().join(".assay-jobs");
+    let deadline = Instant::now() + MINUTE;
+    while std::fs::read_dir(&jobs).unwrap().count() > 0 {
+        assert!(Instant::now() < deadline, "a job is left");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_stops_answering_is_lost_within_ten_seconds() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let (task, ..) = begin(&host, shell("echo $$; exec sleep 600")).await;
+    let pids = sshd.pids();
+    let begun = Instant::now();
+    pids.iter().for_each(|pid| sshd::kill("STOP", *pid));
+    let (output, ..) = task.await.unwrap();
+    let took = begun.elapsed();
+    pids.iter().for_each(|pid| sshd::kill("CONT", *pid));
+    assert!(matches!(output, Err(HostError::Lost { .. })), "{output:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_refused_with_its_fingerprint_and_a_known_one_is_not() {
+    let sshd = Sshd::start("");
+    let list = sshd.folder.path().join("known hosts");
+    let mut target = sshd.target("kv1");
+    target.host_keys.clear();
+    let own = format!("UserKnownHostsFile \"{}\"\n", list.display());
+    std::fs::write(target.ssh_config.as_ref().unwrap(), own).unwrap();
+    let connect = || SshHost::connect(target.clone(), sshd::binary(), sshd.settings());
+    let error = connect().await.err().unwrap();
+    let presented = format!("ssh-ed25519 {}", sshd.fingerprint());
+    assert_eq!(
+        *source(&error),
+        ConnectError::UnknownKey {
+            presented: presented.clone()
+        }
+    );
+
+    let shown = SshHost::key_of(&target, &sshd.folders()).await.unwrap();
+    assert_eq!(shown.key.to_string(), presented);
+    std::fs::write(&list, shown.line()).unwrap();
+    connect().await.unwrap();
+
+    let mut sshd = sshd;
+    sshd.down();
+    for file in ["host", "host.pub"] {
+        std::fs::remove_file(sshd.folder.path().join(file)).unwrap();
+    }
+    sshd::keygen(&sshd.folder.path().join("host"));
+    sshd.up();
+    let error = SshHost::connect(target, sshd::binary(), sshd.settings())
+        .await
+        .err()
+        .unwrap();
+    let changed = ConnectError::ChangedKey {
+        presented: format!("ssh-ed25519 {}", sshd.fingerprint()),
+        known: presented,
+    };
+    assert_eq!(*source(&error), changed);
+}
+
+#[tokio::test]
+async fn a_pinned_key_is_the_only_one_that_counts() {
+    let mut sshd = Sshd::start("");
+    drop(sshd.connect().await);
+    let pinned = sshd.target("kv1");
+    sshd.down();
+    for file in ["host", "host.pub"] {
+        std::fs::remove_file(sshd.folder.path().join(file)).unwrap();
+    }
+    sshd::keygen(&sshd.folder.path().join("host"));
+    sshd.up();
+    for cache in ["control", "empty"] {
+        let mut settings = sshd.settings();
+        settings.folders.cache = sshd.folder.path().join(cache);
+        let error = SshHost::connect(pinned.clone(), sshd::binary(), settings)
+            .await
+            .err()
+            .unwrap();
+        let ConnectError::ChangedKey { presented, known } = source(&error) else {
+            panic!("{error:?}");
+        };
+        assert_eq!(*presented, format!("ssh-ed25519 {}", sshd.fingerprint()));
+        assert!(known.ends_with(&pinned.host_keys[0]), "{known}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_behind_another_is_reached_and_what_is_wrong_with_that_one_is_said() {
+    let (near, far) = (Sshd::start(""), Sshd::start(""));
+    let mut target = far.target("far");
+    let jump = near.target("near");
+    target.jump = Some(assay::host::Jump::Host(Box::new(jump.clone())));
+    let host = SshHost::connect(target.clone(), sshd::binary(), far.settings())
+        .await
+        .unwrap();
+    let (_, lines, _) = run(&host, &shell("echo through")).await;
+    assert_eq!(lines, ["through"]);
+
+    let mut wrong = jump;
+    wrong.identity_file = target.identity_file.clone();
+    target.jump = Some(assay::host::Jump::Host(Box::new(wrong)));
+    let error = SshHost::connect(target, sshd::binary(), far.settings())
+        .await
+        .err()
+        .unwrap();
+    let ConnectError::Jump { jump, source } = source(&error) else {
+        panic!("{error:?}");
+    };
+    assert_eq!(jump, "near");
+    assert!(matches!(**source, ConnectError::Denied(_)), "{source:?}");
+}
+
+#[tokio::test]
+async fn nobody_listens_and_nobody_is_let_in_are_different_errors() {
+    let mut sshd = Sshd::start("");
+    let target = sshd.target("kv1");
+    let stranger = sshd.folder.path().join("stranger");
+    sshd::keygen(&stranger);
+    let mut denied = target.clone();
+    denied.identity_file = Some(stranger.display().to_string());
+    let error = SshHost::connect(denied, sshd::binary(), sshd.settings())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        matches!(source(&error), ConnectError::Denied(_)),
+        "{error:?}"
+    );
+    sshd.down();
+    let error = SshHost::connect(target, sshd::binary(), sshd.settings())
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(*source(&error), ConnectError::Refused);
+}
+
+#[tokio::test]
+async fn a_binary_that_does_not_run_there_is_no_fault_of_the_host() {
+    let sshd = Sshd::start("");
+    let path = sshd.folder.path().join("binary");
+    std::fs::write(&path, "#!/no/such/interpreter\n").unwrap();
+    let binary = assay::host::Binary::read(path, true).unwrap();
+    let error = SshHost::connect(sshd.target("kv1"), binary, sshd.settings())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        matches!(source(&error), ConnectError::Unfit(_)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_clock_of_this_machine_is_not_ahead_of_itself() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let (offset, round_trip) = host.clock(5).await.unwrap();
+    assert!(offset.abs() <= round_trip, "{offset} ms, {round_trip} ms");
+}
