@@ -70,7 +70,7 @@ pub(super) enum Command {
     /// Print what a run would do, with estimates of time and disk
     Plan(Experiment),
     /// Run an experiment: load, snapshot, rounds, report
-    Run(Experiment),
+    Run(Run),
     /// Finish a run that was stopped, killed or crashed
     Resume(Resume),
     /// Say how far a run is, also while it goes on
@@ -109,6 +109,22 @@ pub(super) struct Experiment {
     pub(super) changes: Changes,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(super) struct Run {
+    #[command(flatten)]
+    pub(super) experiment: Experiment,
+    #[command(flatten)]
+    pub(super) claim: Claim,
+}
+
+/// How hosts are taken.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(super) struct Claim {
+    /// Take hosts from a run that seems dead: that has not been heard of for half a minute
+    #[arg(long)]
+    pub(super) break_lease: bool,
+}
+
 /// What changes an experiment from the command line.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(super) struct Changes {
@@ -130,6 +146,8 @@ pub(super) struct Resume {
     /// Go on although the host or the program is another one, and record the difference
     #[arg(long)]
     pub(super) accept_changed_host: bool,
+    #[command(flatten)]
+    pub(super) claim: Claim,
 }
 
 #[derive(Debug, ClapArgs)]

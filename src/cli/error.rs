@@ -208,6 +208,12 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let hint = match &error {
+            HostError::Held {
+                seems_dead: true, ..
+            } => Some(
+                "it seems dead: see that it is, then take the host from it with `--break-lease`"
+                    .into(),
+            ),
             HostError::Held { .. } => Some(
                 "wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing".into(),
             ),

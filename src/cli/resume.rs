@@ -11,7 +11,7 @@ use super::session::{Session, block_on, conclude, facts, now};
 use super::status::Counts;
 use super::{inputs, output, runs};
 use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
-use crate::host::Facts;
+use crate::host::{Claim, Facts};
 use crate::plan::Plan;
 use crate::runner::{self, Outcome};
 use crate::spec::Spec;
@@ -45,7 +45,11 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
             return Err(changed_host(&moved));
         }
         let owner = format!("run {}", layout.folder().display());
-        let leases = runner::hold(&plan, &hosts, &owner).await?;
+        let claim = Claim {
+            owner: &owner,
+            break_dead: args.claim.break_lease,
+        };
+        let leases = runner::hold(&plan, &hosts, claim).await?;
         if !moved.is_empty() {
             log.append(now(), Event::HostChanged { difference: moved })?;
         }

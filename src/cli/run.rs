@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::args::{Experiment, Global};
+use super::args::{Experiment, Global, Run};
 use super::error::{Code, Failure};
 use super::inputs;
 use super::session::{Session, block_on, facts, now};
 use crate::artifacts::{FORMAT, Manifest, SpecTexts, create_run, sha256_of};
-use crate::host::Facts;
+use crate::host::{Claim, Facts};
 use crate::plan::{Plan, estimate};
 use crate::runner;
 use crate::spec::Spec;
 use crate::units::Bytes;
 
-pub(super) fn run(global: &Global, args: &Experiment) -> Result<Code, Failure> {
+pub(super) fn run(global: &Global, run: &Run) -> Result<Code, Failure> {
+    let args = &run.experiment;
     let spec = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec);
     let hosts = inputs::hosts(&spec.inventory)?;
@@ -28,7 +29,11 @@ pub(super) fn run(global: &Global, args: &Experiment) -> Result<Code, Failure> {
             .join(&manifest.experiment)
             .join(&manifest.run);
         // The hosts come first: a run that is refused leaves nothing behind.
-        let leases = runner::hold(&plan, &hosts, &format!("run {}", folder.display())).await?;
+        let claim = Claim {
+            owner: &format!("run {}", folder.display()),
+            break_dead: run.claim.break_lease,
+        };
+        let leases = runner::hold(&plan, &hosts, claim).await?;
         let texts = SpecTexts {
             experiment: &spec.experiment_text,
             inventory: &spec.inventory_text,

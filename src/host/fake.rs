@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use super::local::describe;
 use super::{
-    Command, Hold, Host, HostError, Lease, MARKER_FILE, Output, Pending, Program, Reply, Watch,
+    Claim, Command, Hold, Host, HostError, Lease, MARKER_FILE, Output, Pending, Program, Reply,
+    Watch,
 };
 
 /// What an agent answers: it sees the request, may report progress, and returns its outcome or its error's causes.
@@ -314,22 +315,23 @@ impl Host for FakeHost {
         })
     }
 
-    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
+    fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {
         Box::pin(async move {
             let mut state = lock(&self.state);
-            if state.note("lease", Value::from(owner)).is_some() {
+            if state.note("lease", Value::from(claim.owner)).is_some() {
                 return Err(self.io("take the lease", ErrorKind::PermissionDenied.into()));
             }
             if let Some(holder) = &state.holder {
                 return Err(HostError::Held {
                     host: self.name.clone(),
                     owner: holder.owner.clone(),
+                    seems_dead: false,
                 });
             }
             state.leases += 1;
             let number = state.leases;
             state.holder = Some(Holder {
-                owner: owner.to_owned(),
+                owner: claim.owner.to_owned(),
                 lease: Some(number),
             });
             Ok(Lease::new(Held {

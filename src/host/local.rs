@@ -6,7 +6,7 @@ use tokio::task::spawn_blocking;
 
 use super::lease::{self, Held, Refusal};
 use super::process::{self, End};
-use super::{Command, Hold, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
+use super::{Claim, Command, Hold, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
 
 /// This machine.
 #[derive(Clone, Debug)]
@@ -79,9 +79,14 @@ impl LocalHost {
             .map_err(|error| self.io(what(), error))
     }
 
-    async fn hold(&self, owner: &str) -> Result<Lease, HostError> {
-        let (directory, owner) = (self.directory.clone(), owner.to_owned());
-        let taken = spawn_blocking(move || lease::take(&directory, &owner))
+    async fn hold(&self, claim: Claim<'_>) -> Result<Lease, HostError> {
+        let (directory, owner) = (self.directory.clone(), claim.owner.to_owned());
+        let break_dead = claim.break_dead;
+        let take = move || {
+            let owner = &owner;
+            lease::take(&directory, Claim { owner, break_dead })
+        };
+        let taken = spawn_blocking(take)
             .await
             .map_err(|error| Refusal::Io(std::io::Error::other(error)))
             .flatten();
@@ -90,9 +95,10 @@ impl LocalHost {
                 host: self.name.clone(),
                 held,
             })),
-            Err(Refusal::Held(owner)) => Err(HostError::Held {
+            Err(Refusal::Held(other)) => Err(HostError::Held {
                 host: self.name.clone(),
-                owner,
+                owner: other.text,
+                seems_dead: other.seems_dead,
             }),
             Err(Refusal::Io(error)) => {
                 let what = format!("take the lease in `{}`", self.directory.display());
@@ -127,8 +133,8 @@ impl Host for LocalHost {
         Box::pin(self.copy(remote, local))
     }
 
-    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
-        Box::pin(self.hold(owner))
+    fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {
+        Box::pin(self.hold(claim))
     }
 }
 

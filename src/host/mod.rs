@@ -23,6 +23,7 @@ use std::time::Duration;
 pub use agent::{AgentError, Hearing, Reply, ask, call};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
+pub use lease::Claim;
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
 pub use orphan::when_orphaned;
@@ -63,7 +64,12 @@ pub trait Host: Send + Sync {
 
     /// Holds the host for one run until the guard is dropped or this process ends. It may be lost before, when somebody
     /// removes what holds it: [`Lease::check`] tells.
-    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>>;
+    fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>>;
+
+    /// Gives back what is kept there, such as a lease and a connection. Nothing is asked of it afterwards.
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// A program, its arguments and its limit.
@@ -240,6 +246,8 @@ pub enum HostError {
         host: String,
         /// Who holds it, since when.
         owner: String,
+        /// Whether that one seems dead, so that its lease can be broken.
+        seems_dead: bool,
     },
     /// The operating system refused.
     #[error("cannot {what} on `{host}`")]

@@ -14,7 +14,7 @@ use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Stat
 use tokio_util::sync::CancellationToken;
 
 use self::site::Site;
-use crate::host::{AgentError, Bounds, Host, HostError, Lease, ask};
+use crate::host::{AgentError, Bounds, Claim, Host, HostError, Lease, ask};
 use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
 use crate::snapshot::ChoiceError;
 use crate::spec::OnFailure;
@@ -187,14 +187,14 @@ pub async fn run(
     Ok(outcome)
 }
 
-/// Holds every host of a plan, so that nobody else works there meanwhile; `owner` is what others are told.
+/// Holds every host of a plan, so that nobody else works there meanwhile.
 ///
 /// # Errors
 /// A host is held by another run, or is not there.
 pub async fn hold(
     plan: &Plan,
     hosts: &BTreeMap<String, Arc<dyn Host>>,
-    owner: &str,
+    claim: Claim<'_>,
 ) -> Result<Vec<Lease>, RunError> {
     let named = plan
         .deployments
@@ -205,7 +205,7 @@ pub async fn hold(
         let host = hosts
             .get(name)
             .ok_or_else(|| RunError::NoHost(name.clone()))?;
-        leases.push(host.lease(owner).await?);
+        leases.push(host.lease(claim).await?);
     }
     Ok(leases)
 }

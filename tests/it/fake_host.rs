@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay::host::Claim;
 use assay::host::{AgentError, Bounds, FakeHost, Fault, Hearing, Host, HostError, ask, call};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -31,7 +32,7 @@ async fn an_agent_answers_as_scripted_and_each_call_is_noted_in_order() {
         round += 1;
         Ok(json!({"saw": request, "round": round}))
     });
-    let lease = host.lease("me").await.unwrap();
+    let lease = host.lease(Claim::of("me")).await.unwrap();
     assert_eq!(
         question(&host, "load").await.unwrap(),
         json!({"saw": {"n": 1}, "round": 1})
@@ -157,21 +158,21 @@ async fn the_files_that_an_agent_writes_can_be_fetched() {
 async fn a_held_fake_host_names_its_holder_and_is_free_afterwards() {
     let host = fake();
     host.hold(Some("another run"));
-    let error = host.lease("me").await.err().unwrap();
+    let error = host.lease(Claim::of("me")).await.err().unwrap();
     assert_eq!(error.to_string(), "host `fake` is held by another run");
     host.hold(None);
-    let lease = host.lease("me").await.unwrap();
-    let error = host.lease("you").await.err().unwrap();
+    let lease = host.lease(Claim::of("me")).await.unwrap();
+    let error = host.lease(Claim::of("you")).await.err().unwrap();
     assert_eq!(error.to_string(), "host `fake` is held by me");
     drop(lease);
-    assert!(host.lease("you").await.is_ok());
+    assert!(host.lease(Claim::of("you")).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_fake_host_is_lost_when_ordered_and_stays_lost() {
     let host = fake();
     host.fail("check", 2, Fault::Unreachable);
-    let lease = host.lease("me").await.unwrap();
+    let lease = host.lease(Claim::of("me")).await.unwrap();
     lease.check().unwrap();
     for _ in 0..2 {
         let error = lease.check().unwrap_err();
@@ -183,10 +184,10 @@ async fn a_lease_of_a_fake_host_is_lost_when_ordered_and_stays_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_fake_host_that_another_run_took_over_stays_taken() {
     let host = fake();
-    let lease = host.lease("me").await.unwrap();
+    let lease = host.lease(Claim::of("me")).await.unwrap();
     host.hold(Some("another run"));
     assert!(lease.check().is_err());
     drop(lease);
-    let error = host.lease("me").await.err().unwrap();
+    let error = host.lease(Claim::of("me")).await.err().unwrap();
     assert_eq!(error.to_string(), "host `fake` is held by another run");
 }

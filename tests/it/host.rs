@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay::host::{
-    AgentError, Bounds, Command, Hearing, Host, HostError, LocalHost, Output, Program, Watch, call,
+    AgentError, Bounds, Claim, Command, Hearing, Host, HostError, LocalHost, Output, Program,
+    Watch, call,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -374,15 +375,20 @@ async fn a_fetch_that_fails_leaves_nothing() {
 async fn one_run_at_a_time_holds_a_host_and_the_other_learns_who() {
     let folder = TempDir::new().unwrap();
     let host = local(&folder);
-    let lease = host.lease("run `first`").await.unwrap();
-    let message = host.lease("second").await.err().unwrap().to_string();
+    let lease = host.lease(Claim::of("run `first`")).await.unwrap();
+    let message = host
+        .lease(Claim::of("second"))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     let start = format!(
         "host `here` is held by run `first` (process {}) since 20",
         std::process::id()
     );
     assert!(message.starts_with(&start), "{message}");
     drop(lease);
-    let lease = host.lease("second").await;
+    let lease = host.lease(Claim::of("second")).await;
     assert!(lease.is_ok(), "it is free again");
 }
 
@@ -392,7 +398,7 @@ async fn refused_lease(plant: impl Fn(&Path)) -> String {
     let host = local(&folder);
     std::fs::create_dir_all(host.directory()).unwrap();
     plant(host.directory());
-    let error = host.lease("me").await.err().unwrap();
+    let error = host.lease(Claim::of("me")).await.err().unwrap();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     format!("{error}: {cause}").replace(&format!("{}/", host.directory().display()), "")
 }
@@ -404,7 +410,7 @@ async fn a_foreign_file_in_the_directory_of_a_host_is_never_emptied() {
     std::fs::create_dir_all(host.directory()).unwrap();
     let foreign = host.directory().join("lease");
     std::fs::write(&foreign, "of a house").unwrap();
-    drop(host.lease("me").await.unwrap());
+    drop(host.lease(Claim::of("me")).await.unwrap());
     assert_eq!(std::fs::read_to_string(&foreign).unwrap(), "of a house");
 }
 
@@ -422,7 +428,7 @@ async fn what_has_the_name_of_a_lease_and_is_none_is_left_alone() {
     std::fs::create_dir_all(host.directory()).unwrap();
     let path = host.directory().join(".assay-lease");
     std::fs::write(&path, "of a house").unwrap();
-    assert!(host.lease("me").await.is_err());
+    assert!(host.lease(Claim::of("me")).await.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "of a house");
 }
 
@@ -465,7 +471,7 @@ async fn a_folder_or_a_fifo_by_the_name_of_a_lease_is_refused_and_nothing_hangs(
 async fn checked(happen: impl Fn(&Path)) -> Option<String> {
     let folder = TempDir::new().unwrap();
     let host = local(&folder);
-    let lease = host.lease("me").await.unwrap();
+    let lease = host.lease(Claim::of("me")).await.unwrap();
     happen(host.directory());
     let error = lease.check().err()?;
     let start = format!(
@@ -501,12 +507,17 @@ async fn a_lease_whose_file_or_directory_is_removed_or_replaced_is_lost() {
 async fn a_lease_that_was_lost_leaves_that_of_the_next_alone_when_it_ends() {
     let folder = TempDir::new().unwrap();
     let host = local(&folder);
-    let lost = host.lease("first").await.unwrap();
+    let lost = host.lease(Claim::of("first")).await.unwrap();
     std::fs::remove_dir_all(host.directory()).unwrap();
-    let next = host.lease("next").await.unwrap();
+    let next = host.lease(Claim::of("next")).await.unwrap();
     drop(lost);
     next.check().unwrap();
-    let message = host.lease("third").await.err().unwrap().to_string();
+    let message = host
+        .lease(Claim::of("third"))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(message.contains("is held by next (process"), "{message}");
 }
 
@@ -528,7 +539,12 @@ async fn the_lease_of_a_holder_that_died_is_free() {
         .unwrap();
     let mut held = [0; 5];
     std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut held).unwrap();
-    let message = host.lease("next").await.err().unwrap().to_string();
+    let message = host
+        .lease(Claim::of("next"))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert_eq!(
         message,
         "host `here` is held by dead (process 1) since 2026-01-02T03:04:05Z"
@@ -536,7 +552,7 @@ async fn the_lease_of_a_holder_that_died_is_free() {
     kill_group(holder.id());
     holder.wait().unwrap();
     let deadline = Instant::now() + MINUTE;
-    while host.lease("next").await.is_err() {
+    while host.lease(Claim::of("next")).await.is_err() {
         assert!(Instant::now() < deadline, "the lease is still held");
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay::artifacts::{Entry, Event};
-use assay::host::{Host, LocalHost};
+use assay::host::{Claim, Host, LocalHost};
 use assay::plan::build;
 use assay::runner::{self, Context, Control, Notice, Outcome};
 use assay::spec::{Experiment, Inventory};
@@ -48,7 +48,9 @@ async fn rows_at_the_start(restore: &str) -> BTreeMap<String, Vec<i64>> {
         clock: &jiff::Timestamp::now,
         control: &Control::new(),
     };
-    let leases = runner::hold(&plan, &hosts, "a test").await.unwrap();
+    let leases = runner::hold(&plan, &hosts, Claim::of("a test"))
+        .await
+        .unwrap();
     let mut found: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     let mut observe = |notice: Notice<'_>| {
         // The event is told before its step begins: the restore is over, the start is still to come.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use assay::artifacts::{Entry, Event, EventLog, Layout, Run, State, Status, read_events};
-use assay::host::{FakeHost, Fault, Host};
+use assay::host::{Claim, FakeHost, Fault, Host};
 use assay::measurement::{Latency, LoadResult, OperationResult};
 use assay::plan::{Plan, build};
 use assay::runner::{self, Context, Control, Notice, Outcome, RunError};
@@ -105,7 +105,7 @@ impl Bench {
             },
             control: &self.control,
         };
-        let leases = runner::hold(&self.plan, &hosts, "run `r`").await?;
+        let leases = runner::hold(&self.plan, &hosts, Claim::of("run `r`")).await?;
         let log = EventLog::open(&self.layout.events()).unwrap();
         let events = read_events(&self.layout.events()).unwrap();
         runner::run(&context, &leases, log, &events, observe).await

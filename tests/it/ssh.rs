@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay::host::{
-    Command, ConnectError, Host, HostError, OnLoss, Output, Program, SshHost, Watch,
+    Claim, Command, ConnectError, Host, HostError, LocalHost, OnLoss, Output, Program, SshHost,
+    Watch,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -174,9 +175,9 @@ async fn what_a_start_up_file_prints_and_how_long_it_takes_disturbs_no_command()
     let file = sshd.folder.path().join("rc");
     std::fs::write(&file, "echo assay; printf 'no end'; sleep 0.3\n").unwrap();
     sshd.configure(&format!(
-        "SetEnv BASH_ENV={} XDG_CACHE_HOME={}/cache",
+        "SetEnv BASH_ENV={} XDG_CACHE_HOME={}",
         file.display(),
-        sshd.folder.path().display()
+        sshd::cache()
     ));
     let mut sshd = sshd;
     sshd.down();
@@ -512,6 +513,26 @@ async fn nobody_listens_and_nobody_is_let_in_are_different_errors() {
 }
 
 #[tokio::test]
+async fn the_binary_is_sent_once() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let cache = folder.path().join("a cache");
+    let sshd = Sshd::start(&format!("SetEnv \"XDG_CACHE_HOME={}\"", cache.display()));
+    drop(sshd.connect().await);
+    let sent = cache
+        .join("assay")
+        .join(sshd::binary().sha256)
+        .join("assay");
+    let read = || std::fs::metadata(&sent).unwrap().modified().unwrap();
+    let first = read();
+    drop(sshd.connect().await);
+    assert_eq!(read(), first);
+    assert_eq!(
+        std::fs::read_dir(sent.parent().unwrap()).unwrap().count(),
+        1
+    );
+}
+
+#[tokio::test]
 async fn a_binary_that_does_not_run_there_is_no_fault_of_the_host() {
     let sshd = Sshd::start("");
     let path = sshd.folder.path().join("binary");
@@ -533,4 +554,155 @@ async fn the_clock_of_this_machine_is_not_ahead_of_itself() {
     let host = sshd.connect().await;
     let (offset, round_trip) = host.clock(5).await.unwrap();
     assert!(offset.abs() <= round_trip, "{offset} ms, {round_trip} ms");
+}
+
+/// The file of a host's lease, as it stands.
+fn lease_of(host: &SshHost) -> String {
+    std::fs::read_to_string(host.directory().join(".assay-lease")).unwrap()
+}
+
+#[tokio::test]
+async fn a_host_is_held_by_one_run_and_given_back_when_that_closes_it() {
+    let sshd = Sshd::start("");
+    let (first, second) = (sshd.connect().await, sshd.connect().await);
+    let lease = first.lease(Claim::of("run `first`")).await.unwrap();
+    let error = second.lease(Claim::of("second")).await.err().unwrap();
+    let (message, me) = (error.to_string(), std::process::id());
+    let start = format!("host `kv1` is held by run `first` (process {me} on ");
+    assert!(message.starts_with(&start), "{message}");
+    assert!(message.contains("last heard of 0s ago"), "{message}");
+    lease.check().unwrap();
+    drop(lease);
+    first.close().await;
+    second.lease(Claim::of("second")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_over_ssh_and_one_on_the_host_itself_keep_each_other_out() {
+    let sshd = Sshd::start("");
+    let remote = sshd.connect().await;
+    let local = LocalHost::new("here", remote.directory(), "/bin/false");
+    let held = local.lease(Claim::of("local")).await.unwrap();
+    let error = remote.lease(Claim::of("remote")).await.err().unwrap();
+    assert!(
+        error.to_string().contains("held by local (process"),
+        "{error}"
+    );
+    drop(held);
+    let held = remote.lease(Claim::of("remote")).await.unwrap();
+    let error = local.lease(Claim::of("local")).await.err().unwrap();
+    assert!(
+        error.to_string().contains("held by remote (process"),
+        "{error}"
+    );
+    drop(held);
+    remote.close().await;
+    local.lease(Claim::of("local")).await.unwrap();
+}
+
+/// Leaves a lease of another machine, last heard of so long ago.
+fn leave_lease(host: &SshHost, age: Duration) {
+    let path = host.directory().join(".assay-lease");
+    let text = r#"{"owner": "run x", "pid": 1, "since": "2026-01-02T03:04:05Z",
+        "control": {"machine": "far", "boot": "other", "token": "t"}}"#;
+    std::fs::write(&path, text).unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::SystemTime::now() - age)
+        .unwrap();
+}
+
+#[tokio::test]
+async fn only_a_lease_that_seems_dead_is_broken_and_only_when_told_so() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let told = Claim {
+        break_dead: true,
+        ..Claim::of("me")
+    };
+    leave_lease(&host, Duration::from_secs(10));
+    let error = host.lease(told).await.err().unwrap();
+    assert!(
+        matches!(
+            error,
+            HostError::Held {
+                seems_dead: false,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    leave_lease(&host, Duration::from_secs(180));
+    let error = host.lease(Claim::of("me")).await.err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "host `kv1` is held by run x (process 1 on far) since 2026-01-02T03:04:05Z, last heard of 3m ago"
+    );
+    assert!(
+        matches!(
+            error,
+            HostError::Held {
+                seems_dead: true,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    host.lease(told).await.unwrap().check().unwrap();
+    assert!(lease_of(&host).contains("\"owner\":\"me\""));
+}
+
+#[tokio::test]
+async fn the_lease_of_a_dead_process_of_this_machine_is_taken_over_and_its_jobs_are_ended() {
+    let sshd = Sshd::start("");
+    let host = Arc::new(sshd.connect().await);
+    let job = Command {
+        on_loss: OnLoss::Survive,
+        ..shell("echo $$; exec sleep 600")
+    };
+    let (task, _, pid) = begin(&host, job).await;
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let text = serde_json::json!({
+        "owner": "run x", "pid": dead.id(), "since": "2026-01-02T03:04:05Z",
+        "control": {"machine": "here", "boot": boot.trim(), "token": "t"},
+    });
+    std::fs::write(host.directory().join(".assay-lease"), text.to_string()).unwrap();
+    let next = sshd.connect().await;
+    next.lease(Claim::of("me")).await.unwrap();
+    ends(&pid).await;
+    task.abort();
+}
+
+#[tokio::test]
+async fn a_lease_outlives_a_cut_and_one_that_another_took_is_lost() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let lease = host.lease(Claim::of("me")).await.unwrap();
+    sshd.cut();
+    again(&host).await;
+    let error = sshd
+        .connect()
+        .await
+        .lease(Claim::of("you"))
+        .await
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("held by me"), "{error}");
+    lease.check().unwrap();
+    leave_lease(&host, Duration::ZERO);
+    let deadline = Instant::now() + MINUTE;
+    let error = loop {
+        match lease.check() {
+            Err(error) => break error,
+            Ok(()) => assert!(Instant::now() < deadline, "the lease is not lost"),
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(error.to_string(), "cannot keep the lease on `kv1`");
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(
+        why.starts_with("it is held by run x (process 1 on far)"),
+        "{why}"
+    );
 }

@@ -45,7 +45,8 @@ impl Sshd {
         let folder = self.folder.path().display();
         let text = format!(
             "{lines}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\nPidFile none\nStrictModes no\n\
-             UsePAM no\nSetEnv XDG_CACHE_HOME={folder}/cache\n"
+             UsePAM no\nSetEnv XDG_CACHE_HOME={}\n",
+            cache()
         );
         std::fs::write(self.folder.path().join("config"), text).unwrap();
     }
@@ -169,6 +170,11 @@ impl Drop for Sshd {
             end(daemon, &pids);
         }
     }
+}
+
+/// Where hosts keep the program under test; they share it, so that it is not sent to each.
+pub(crate) fn cache() -> &'static str {
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/hosts")
 }
 
 /// The program under test, for hosts.

@@ -71,8 +71,11 @@ impl Jobs {
         let mut names = Vec::new();
         for name in self.names()? {
             let job = self.job(&name)?;
-            job.end()?;
-            job.forget()?;
+            match job.end().and_then(|()| job.forget()) {
+                // Whoever wanted it has just forgotten it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                result => result?,
+            }
             names.push(name);
         }
         Ok(names)

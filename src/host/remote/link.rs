@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::wire::{Answer, Ask, Ending, Order, line};
 use crate::host::Command;
+use crate::host::lease::{Holder, Other};
 
 /// Answers that wait for their reader; then the channel waits.
 const WAITING: usize = 256;
@@ -22,10 +23,10 @@ const LONGEST: u64 = 8 << 20;
 
 /// The channel is at its end, and with it all that was asked over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost;
+pub(in crate::host) struct Lost;
 
 /// Something to do, and what hears of it.
-pub struct Task<'a> {
+pub(in crate::host) struct Task<'a> {
     /// What is run.
     pub command: &'a Command,
     /// The job that it is, if it is to outlive the channel.
@@ -36,8 +37,16 @@ pub struct Task<'a> {
     pub line: &'a mut (dyn FnMut(&str) + Send),
 }
 
+/// Why a lease was not given.
+pub(in crate::host) enum Refused {
+    /// Another holds the host.
+    Held(Other),
+    /// It cannot be given.
+    Ended(Ending),
+}
+
 /// A command that outlives channels.
-pub struct Survivor<'a> {
+pub(in crate::host) struct Survivor<'a> {
     /// Its name on the host.
     pub name: &'a str,
     /// For whom it works.
@@ -49,7 +58,7 @@ pub struct Survivor<'a> {
 type Pending = Arc<Mutex<HashMap<u64, mpsc::Sender<Answer>>>>;
 
 /// A channel to a serving host.
-pub struct Link {
+pub(in crate::host) struct Link {
     asks: mpsc::UnboundedSender<Vec<u8>>,
     pending: Pending,
     next: AtomicU64,
@@ -58,7 +67,7 @@ pub struct Link {
 
 impl Link {
     /// Speaks over the two ends of a channel, whose host has said its hello.
-    pub fn new(
+    pub(in crate::host) fn new(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
         stdout: impl AsyncBufRead + Send + Unpin + 'static,
     ) -> Self {
@@ -75,13 +84,8 @@ impl Link {
         }
     }
 
-    /// Ends when the channel does.
-    pub async fn lost(&self) {
-        self.lost.cancelled().await;
-    }
-
     /// Whether the channel is at its end.
-    pub fn is_lost(&self) -> bool {
+    pub(in crate::host) fn is_lost(&self) -> bool {
         self.lost.is_cancelled()
     }
 
@@ -98,7 +102,53 @@ impl Link {
             match asked.answer().await? {
                 Answer::Directory { path, .. } => return Ok(Ok(path)),
                 Answer::Ended { end, .. } => return Ok(Err(end)),
-                Answer::Line { .. } | Answer::Clock { .. } => {}
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the host's lease; the other holder's, if it has one.
+    pub(in crate::host) async fn take(
+        &self,
+        holder: &Holder,
+        dead: Option<&str>,
+        break_dead: bool,
+    ) -> Result<Result<(), Refused>, Lost> {
+        let mut asked = self.ask(|id| Ask::Take {
+            id,
+            holder: holder.clone(),
+            dead: dead.map(str::to_owned),
+            break_dead,
+        });
+        loop {
+            match asked.answer().await? {
+                Answer::Done { .. } => return Ok(Ok(())),
+                Answer::Held { other, .. } => return Ok(Err(Refused::Held(other))),
+                Answer::Ended { end, .. } => return Ok(Err(Refused::Ended(end))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Says that the holder of the lease with this token lives.
+    pub(in crate::host) async fn beat(&self, token: &str) -> Result<Result<(), Ending>, Lost> {
+        let token = token.to_owned();
+        self.done(|id| Ask::Beat { id, token }).await
+    }
+
+    /// Gives the lease with this token back.
+    pub(in crate::host) async fn release(&self, token: &str) -> Result<Result<(), Ending>, Lost> {
+        let token = token.to_owned();
+        self.done(|id| Ask::Release { id, token }).await
+    }
+
+    async fn done(&self, ask: impl FnOnce(u64) -> Ask) -> Result<Result<(), Ending>, Lost> {
+        let mut asked = self.ask(ask);
+        loop {
+            match asked.answer().await? {
+                Answer::Done { .. } => return Ok(Ok(())),
+                Answer::Ended { end, .. } => return Ok(Err(end)),
+                _ => {}
             }
         }
     }
@@ -157,7 +207,7 @@ impl Link {
                     asked.done = true;
                     return Ok(end);
                 }
-                Answer::Directory { .. } | Answer::Clock { .. } => {}
+                _ => {}
             }
         }
     }
@@ -265,7 +315,9 @@ impl Answer {
             Self::Directory { id, .. }
             | Self::Line { id, .. }
             | Self::Ended { id, .. }
-            | Self::Clock { id, .. } => *id,
+            | Self::Clock { id, .. }
+            | Self::Done { id }
+            | Self::Held { id, .. } => *id,
         }
     }
 }

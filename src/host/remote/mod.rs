@@ -7,8 +7,7 @@ mod serve;
 mod supervise;
 mod wire;
 
-pub(super) use jobs::Jobs;
-pub(super) use link::{Link, Lost, Survivor, Task};
+pub(super) use link::{Link, Refused, Survivor, Task};
 pub use serve::serve;
 pub use supervise::supervise;
 pub(super) use wire::{Ending, HELLO};

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::jobs::Jobs;
 use super::wire::{Answer, Ask, Ending, HELLO, Hello, Order, line};
+use crate::host::lease;
 use crate::host::process::{self, End};
 
 /// Serves the host until `input` ends. `assay` is this program, `home` the user's.
@@ -99,6 +100,27 @@ impl Server {
                 // What cannot be removed now is when the next run takes the host.
                 let _ = self.jobs().job(&name).and_then(|job| job.forget());
             }
+            Ask::Take {
+                id,
+                holder,
+                dead,
+                break_dead,
+            } => {
+                return self.thread(id, move |server| {
+                    server.lend(id, &holder, dead.as_deref(), break_dead)
+                });
+            }
+            Ask::Beat { id, token } => {
+                return self.thread(id, move |server| {
+                    server.done(id, "keep the lease", lease::beat(&server.place(), &token))
+                });
+            }
+            Ask::Release { id, token } => {
+                return self.thread(id, move |server| {
+                    let released = lease::release(&server.place(), &token);
+                    server.done(id, "give the lease back", released)
+                });
+            }
             Ask::Run { id, order } => {
                 let stop = CancellationToken::new();
                 lock(&self.running).insert(id, Running::Command(stop.clone()));
@@ -166,8 +188,45 @@ impl Server {
         }
     }
 
+    fn place(&self) -> PathBuf {
+        lock(&self.directory).clone()
+    }
+
     fn jobs(&self) -> Jobs {
-        Jobs::of(&lock(&self.directory))
+        Jobs::of(&self.place())
+    }
+
+    /// Lends the host. What earlier holders left at work is ended: whoever holds the host is alone there.
+    fn lend(
+        &self,
+        id: u64,
+        holder: &lease::Holder,
+        dead: Option<&str>,
+        break_dead: bool,
+    ) -> Option<Ending> {
+        match lease::take_for(&self.place(), holder, dead, break_dead) {
+            Ok(()) => self.done(
+                id,
+                "end what an earlier run left at work",
+                self.jobs().clear(),
+            ),
+            Err(lease::Refusal::Held(other)) => {
+                self.answer(&Answer::Held { id, other });
+                None
+            }
+            Err(lease::Refusal::Io(error)) => Some(Ending::refused("take the lease", &error)),
+        }
+    }
+
+    /// Says that something was done, or why not.
+    fn done<T>(&self, id: u64, what: &str, result: Result<T>) -> Option<Ending> {
+        match result {
+            Ok(_) => {
+                self.answer(&Answer::Done { id });
+                None
+            }
+            Err(error) => Some(Ending::refused(what, &error)),
+        }
     }
 
     fn run(&self, id: u64, order: &Order, stop: &CancellationToken) -> Option<Ending> {

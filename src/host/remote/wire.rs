@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::host::{Command, Program};
+use crate::host::{Command, Program, lease};
 
 /// How the first line of a serving host begins; what a login shell prints before it is no part of the protocol.
-pub const HELLO: &str = "assay-serves ";
+pub(in crate::host) const HELLO: &str = "assay-serves ";
 
 /// What a serving host says first, after [`HELLO`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,17 @@ pub(super) enum Ask {
     Forget { name: String },
     /// What time it is.
     Clock { id: u64 },
+    /// Take the host's lease, as [`lease::take_for`] says.
+    Take {
+        id: u64,
+        holder: lease::Holder,
+        dead: Option<String>,
+        break_dead: bool,
+    },
+    /// The holder with this token lives.
+    Beat { id: u64, token: String },
+    /// Give the lease with this token back.
+    Release { id: u64, token: String },
 }
 
 /// What a serving host answers.
@@ -57,6 +68,10 @@ pub(super) enum Answer {
     Ended { id: u64, end: Ending },
     /// Milliseconds since 1970, UTC.
     Clock { id: u64, unix_ms: f64 },
+    /// It was done.
+    Done { id: u64 },
+    /// Another holds the host.
+    Held { id: u64, other: lease::Other },
 }
 
 /// How something that was asked for ended.

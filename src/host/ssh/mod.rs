@@ -5,6 +5,7 @@ mod config;
 mod connection;
 mod failure;
 mod keys;
+mod lease;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub use self::target::{Jump, Target, Worker};
 use self::connection::Connection;
 use super::local::describe;
 use super::remote::{Ending, Survivor, Task};
-use super::{Command, Host, HostError, Lease, OnLoss, Output, Pending, Retry, Watch};
+use super::{Claim, Command, Host, HostError, Lease, OnLoss, Output, Pending, Retry, Watch};
 
 /// How much longer than a command's own limit its answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -61,12 +62,17 @@ pub struct Settings {
 }
 
 /// A host over SSH.
-pub struct SshHost {
+pub struct SshHost(Arc<Reach>);
+
+/// What reaches the host; its lease's heart, too, has a hold of it.
+struct Reach {
     target: Target,
     binary: Binary,
     settings: Settings,
     directory: OnceLock<PathBuf>,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// The lease's token.
+    lease: Mutex<Option<String>>,
 }
 
 impl SshHost {
@@ -79,15 +85,16 @@ impl SshHost {
         binary: Binary,
         settings: Settings,
     ) -> Result<Self, HostError> {
-        let host = Self {
+        let reach = Reach {
             target,
             binary,
             settings,
             directory: OnceLock::new(),
             connection: Mutex::new(None),
+            lease: Mutex::new(None),
         };
-        host.connected().await?;
-        Ok(host)
+        reach.connected().await?;
+        Ok(Self(Arc::new(reach)))
     }
 
     /// Asks a host for its key, known or not, without logging in.
@@ -104,16 +111,18 @@ impl SshHost {
     /// # Errors
     /// It cannot be reached.
     pub async fn clock(&self, tries: usize) -> Result<(f64, f64), HostError> {
-        let connection = self.connected().await?;
+        let connection = self.0.connected().await?;
         let mut best = None::<(f64, f64)>;
         for _ in 0..tries.max(1) {
             let asked = connection.link.clock().await;
-            let asked = asked.map_err(|_| self.lost("ask for the time"))?;
+            let asked = asked.map_err(|_| self.0.lost("ask for the time"))?;
             best = best.filter(|b| b.1 <= asked.1).or(Some(asked));
         }
         Ok(best.expect("it is tried at least once"))
     }
+}
 
+impl Reach {
     /// The connection, made if there is none.
     async fn connected(&self) -> Result<Arc<Connection>, HostError> {
         let mut known = self.connection.lock().await;
@@ -259,6 +268,18 @@ impl SshHost {
         }
     }
 
+    /// Gives the lease back and ends the connection.
+    async fn close(&self) {
+        let token = self.lease.lock().await.take();
+        let Some(connection) = self.connection.lock().await.take() else {
+            return;
+        };
+        if let Some(token) = token {
+            // A host that does not answer any more keeps it until it is broken.
+            let _ = timeout(STOP, connection.link.release(&token)).await;
+        }
+    }
+
     fn failed(&self, end: &Ending) -> HostError {
         let Ending::Refused { what, errno, text } = end else {
             return self.lost("understand what it answers");
@@ -357,11 +378,11 @@ fn job_name(command: &Command) -> String {
 
 impl Host for SshHost {
     fn name(&self) -> &str {
-        &self.target.name
+        &self.0.target.name
     }
 
     fn directory(&self) -> &Path {
-        self.directory.get().expect("it was connected")
+        self.0.directory.get().expect("it was connected")
     }
 
     fn run<'a>(
@@ -369,7 +390,7 @@ impl Host for SshHost {
         command: &'a Command,
         watch: Watch<'a>,
     ) -> Pending<'a, Result<Output, HostError>> {
-        Box::pin(self.execute(command, watch))
+        Box::pin(self.0.execute(command, watch))
     }
 
     fn fetch<'a>(
@@ -378,11 +399,14 @@ impl Host for SshHost {
         local: &'a Path,
     ) -> Pending<'a, Result<(), HostError>> {
         let _ = (remote, local);
-        Box::pin(async { Err(self.lost("fetch")) })
+        Box::pin(async { Err(self.0.lost("fetch")) })
     }
 
-    fn lease<'a>(&'a self, owner: &'a str) -> Pending<'a, Result<Lease, HostError>> {
-        let _ = owner;
-        Box::pin(async { Err(self.lost("lease")) })
+    fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {
+        Box::pin(lease::take(&self.0, claim))
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(self.0.close())
     }
 }
