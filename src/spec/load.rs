@@ -1,5 +1,6 @@
 //! From files to a checked spec: read, extend, override, replace variables, walk, type, check.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::files::Files;
@@ -168,19 +169,30 @@ impl Loader<'_, '_> {
         let trees = (&experiment.tree, inventory.tree());
         let found = findings.into_iter().map(|problem| diagnose(problem, trees));
         self.files.add_once(found);
-        self.look_alikes(experiment);
+        let mut documents = vec![experiment];
+        if let Inventories::Read(document, _) = inventory {
+            documents.push(document);
+        }
+        look_alikes(&documents, &mut self.files.found);
     }
+}
 
-    /// A text that looks like a placeholder but is none would be replaced at its use.
-    fn look_alikes(&mut self, document: &Document) {
-        for text in &document.walked.placeholders {
-            let names = document.walked.secrets.keys();
-            let alike = |name: &String| text.text.matches(&reference::placeholder(name)).count();
-            if names.map(alike).sum::<usize>() > text.secrets {
-                let message = "the text is like the placeholder of a value from the environment";
-                let diagnostic = Diagnostic::point(text.point.clone(), &text.path, message);
-                self.files.found.push(diagnostic);
-            }
+/// A text that looks like a placeholder but is none would be replaced at its use.
+pub(super) fn look_alikes(documents: &[&Document], found: &mut Vec<Diagnostic>) {
+    let names = || {
+        documents
+            .iter()
+            .flat_map(|document| document.walked.secrets.keys())
+    };
+    for text in documents
+        .iter()
+        .flat_map(|document| &document.walked.placeholders)
+    {
+        let alike = |name: &String| text.text.matches(&reference::placeholder(name)).count();
+        let names: BTreeSet<&String> = names().collect();
+        if names.into_iter().map(alike).sum::<usize>() > text.secrets {
+            let message = "the text is like the placeholder of a value from the environment";
+            found.push(Diagnostic::point(text.point.clone(), &text.path, message));
         }
     }
 }

@@ -119,6 +119,9 @@ impl Walk<'_> {
         let found = item.describe();
         let message = format!("expected {}, found {found}", expected::expected(schema));
         let help = match (expected::kind(schema), item.scalar()) {
+            (Type::Object, Some(scalar)) if scalar.is_null() && at.path.starts_with("hosts.") => {
+                Some("write `{}` where there is nothing to say".to_owned())
+            }
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }

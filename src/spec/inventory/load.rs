@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::files::Files;
-use super::super::load::{Document, diagnose, typed};
+use super::super::load::{Document, diagnose, look_alikes, typed};
 use super::super::problem::{Diagnostic, Problems};
 use super::super::tree::Item;
 use super::super::walk::walk;
@@ -54,6 +54,7 @@ fn load(
         .into_iter()
         .map(|problem| diagnose(problem, (&document.tree, Some(&document.tree))));
     files.add_once(found);
+    look_alikes(&[&document], &mut files.found);
     if !files.found.is_empty() {
         return None;
     }

@@ -52,8 +52,7 @@ pub struct Host {
     /// how it is reached (default `ssh`)
     #[serde(default)]
     pub connection: Connection,
-    /// a host name, an IP address or a `Host` of ~/.ssh/config, with `:port` if need be (default the host's own name);
-    /// an IPv6 address stands in brackets before a port
+    /// a host name, IP address or `Host` of ~/.ssh/config (default the host's name); `:port` may follow, IPv6 in brackets
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "assay-address"))]
     pub address: Option<String>,

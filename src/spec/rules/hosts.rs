@@ -74,7 +74,7 @@ fn references<'a>(
         if !inventory.hosts.contains_key(name) && !inventory.groups.contains_key(name) {
             sound = false;
             if all_known {
-                let help = findings.suggest(name, &known, "the inventory has");
+                let help = findings.suggest(name, || known.clone(), "the inventory has");
                 let message = format!("unknown host or group `{name}`");
                 findings.value(format!("{path}[{i}]"), message, help);
             }

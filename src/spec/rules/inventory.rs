@@ -19,8 +19,6 @@ pub(super) fn check(inventory: &Inventory, bad: &Bad, findings: &mut Findings) {
     directories(inventory, bad, findings);
     same_machines(inventory, bad, findings);
     jumps(inventory, bad, findings);
-    let known: Vec<&Name> = hosts.into_iter().chain(inventory.groups.keys()).collect();
-    let known: Vec<&str> = known.into_iter().map(Name::as_str).collect();
     for (group, members) in &inventory.groups {
         let path = format!("groups.{group}");
         if inventory.hosts.contains_key(group) {
@@ -31,7 +29,7 @@ pub(super) fn check(inventory: &Inventory, bad: &Bad, findings: &mut Findings) {
             let message = "the group has no hosts".to_owned();
             findings.value(path.clone(), message, None);
         }
-        self::members(inventory, bad, (&path, members, &known), findings);
+        self::members(inventory, bad, (group, members), findings);
     }
 }
 
@@ -39,17 +37,23 @@ pub(super) fn check(inventory: &Inventory, bad: &Bad, findings: &mut Findings) {
 fn members(
     inventory: &Inventory,
     bad: &Bad,
-    (path, members, known): (&str, &[Name], &[&str]),
+    (group, members): (&Name, &[Name]),
     findings: &mut Findings,
 ) {
-    let members = items(bad, path, members);
+    let names = || {
+        let others = inventory.groups.keys().filter(|other| *other != group);
+        let names = inventory.hosts.keys().chain(others).map(Name::as_str);
+        names.collect::<Vec<_>>()
+    };
+    let path = format!("groups.{group}");
+    let members = items(bad, &path, members);
     let again: HashSet<usize> = repeated(members.iter().copied()).into_iter().collect();
     for (i, member) in members {
         let path = format!("{path}[{i}]");
         if again.contains(&i) {
             findings.value(path, format!("`{member}` is in the group already"), None);
         } else if !inventory.hosts.contains_key(member) && !bad.lacks_keys("hosts") {
-            let help = findings.suggest(member, known, "the inventory has");
+            let help = findings.suggest(member, names, "the inventory has");
             findings.value(path, format!("unknown host `{member}`"), help);
         }
     }

@@ -30,9 +30,14 @@ impl Findings {
     }
 
     /// What could have been meant by an unknown name, for the first findings only: looking for it takes time.
-    fn suggest(&self, name: &Name, known: &[&str], what: &str) -> Option<String> {
+    fn suggest<'a>(
+        &self,
+        name: &Name,
+        known: impl FnOnce() -> Vec<&'a str>,
+        what: &str,
+    ) -> Option<String> {
         let few = self.0.len() <= SHOWN;
-        few.then(|| suggest::help(name.as_str(), known, what))?
+        few.then(|| suggest::help(name.as_str(), &known(), what))?
     }
 
     /// The known name that could have been meant by an unknown one, for the first findings only.

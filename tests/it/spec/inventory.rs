@@ -9,6 +9,8 @@ use assay::spec::{
     load_inventory,
 };
 
+use proptest::prelude::*;
+
 use super::support::{Folder, ROOT, SMALL, environment};
 
 /// Loads a text as `lab/i.yaml`.
@@ -252,6 +254,27 @@ fn the_resolved_text_reads_back_as_the_same_value() {
 }
 
 #[test]
+fn what_only_looks_like_a_secret_is_refused_where_one_is_used() {
+    let text = "
+hosts:
+  a: {vars: {x: \"${env:BENCH_PASSWORD}\", y: \"$${env:BENCH_PASSWORD}\"}}
+  b: {labels: {z: \"$${env:OTHER}\"}}
+";
+    let problems = read(text).unwrap_err().list();
+    let paths: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.path.as_str())
+        .collect();
+    assert_eq!(paths, ["hosts.a.vars.y"]);
+    // Also where only the experiment uses it.
+    let inventory = "hosts: {local: {connection: local, vars: {y: \"$${env:ONE}\"}}}";
+    let experiment = format!("{SMALL}inventory: i.yaml\ndescription: \"${{env:ONE}}\"\n");
+    let folder = Folder::with(&[("x.yaml", &experiment), ("i.yaml", inventory)]);
+    let problems = folder.load("x.yaml").unwrap_err().list();
+    assert_eq!(problems[0].path, "hosts.local.vars.y");
+}
+
+#[test]
 fn an_experiment_and_the_loader_by_itself_read_the_same_inventory() {
     let text = SMALL.replace("[local]", "[here]");
     let folder = Folder::with(&[("x.yaml", &text), ("lab/i.yaml", EVERYTHING)]);
@@ -298,6 +321,68 @@ fn the_plan_is_the_same_on_another_lab() {
         "{hosts: {local: {connection: local}}, groups: {all: [local]}}",
     ] {
         assert_ne!(plan(hosts), here, "{hosts}");
+    }
+}
+
+/// A text that a mutation puts in.
+fn piece() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "[1-2]",
+        "[2-1]",
+        "[",
+        "]",
+        ":",
+        ":22",
+        "%eth0",
+        "~/",
+        "..",
+        "none",
+        "gw",
+        "kv01",
+        "@",
+        "true",
+        "~",
+        "{}",
+        "\n",
+        "  ",
+        ", ",
+        ": ",
+        "- ",
+        "\"",
+        "*a",
+        "&a ",
+        "<<: ",
+        "${x}",
+        "${env:ONE}",
+        "-",
+        "/",
+        "0",
+        "local",
+        "😀",
+    ])
+    .prop_map(str::to_owned)
+}
+
+proptest! {
+    #[test]
+    fn a_mutated_inventory_is_refused_or_reads_back(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..8, piece()), 1..5),
+    ) {
+        let mut chars: Vec<char> = EVERYTHING.chars().collect();
+        for (index, removed, piece) in changes {
+            let at = index.index(chars.len() + 1);
+            let end = (at + removed).min(chars.len());
+            chars.splice(at..end, piece.chars());
+        }
+        let text: String = chars.into_iter().collect();
+        match read(&text) {
+            Err(problems) => prop_assert!(!problems.render(true).is_empty()),
+            Ok(loaded) => {
+                let again = read(&loaded.text);
+                let again = again.map_err(|problems| TestCaseError::fail(format!("{problems}\n{text}")))?;
+                prop_assert_eq!(again, loaded);
+            }
+        }
     }
 }
 
