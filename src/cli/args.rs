@@ -1,6 +1,7 @@
 //! The arguments of all commands.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
@@ -83,6 +84,8 @@ pub(super) enum Command {
     Report(Report),
     /// Check every file of a run against its checksums
     Verify(OneRun),
+    /// Look at hosts, and work on many at once
+    Hosts(Hosts),
     /// Print the JSON Schema of experiments or inventories
     Schema(Schema),
     /// Print the completions of a shell
@@ -148,6 +151,67 @@ pub(super) struct Resume {
     pub(super) accept_changed_host: bool,
     #[command(flatten)]
     pub(super) claim: Claim,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Hosts {
+    #[command(subcommand)]
+    pub(super) command: HostsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HostsCommand {
+    /// Run one command on many hosts; equal outputs are printed once
+    Exec(HostsExec),
+    /// Show the keys of hosts, and make them known when you say so
+    Trust(HostsTrust),
+}
+
+/// Which hosts of which inventory.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Which {
+    /// The inventory
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        env = "ASSAY_INVENTORY",
+        hide_env_values = true
+    )]
+    pub(super) inventory: PathBuf,
+    /// Hosts and groups, separated by commas (default: all hosts)
+    #[arg(long, value_name = "HOST|GROUP", value_delimiter = ',')]
+    pub(super) on: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsExec {
+    #[command(flatten)]
+    pub(super) which: Which,
+    /// The longest that the command may take on a host
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Duration,
+    /// The longest that it may print nothing
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(super) silence: Option<Duration>,
+    /// How many hosts are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(super) at_once: usize,
+    /// Print each line when it comes, after its host's name
+    #[arg(long, conflicts_with = "json")]
+    pub(super) stream: bool,
+    /// The program and its arguments, each one word; for a shell's language: `-- sh -c '...'`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsTrust {
+    #[command(flatten)]
+    pub(super) which: Which,
+    /// Make new keys known without asking; changed ones are refused all the same
+    #[arg(short, long)]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]

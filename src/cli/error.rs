@@ -101,10 +101,31 @@ impl Failure {
         }
     }
 
+    /// What went wrong with some of `count` hosts: one is told by itself, several together.
+    pub(super) fn all(mut failures: Vec<Self>, count: usize) -> Self {
+        if failures.len() == 1 {
+            return failures.remove(0);
+        }
+        let first = format!("{} of {count} hosts cannot be used", failures.len());
+        let mut hints: Vec<String> = failures.iter().filter_map(|f| f.hint.clone()).collect();
+        hints.dedup();
+        let messages = failures.into_iter().map(|f| f.messages.join(": "));
+        Self {
+            messages: std::iter::once(first).chain(messages).collect(),
+            hint: (!hints.is_empty()).then(|| hints.join("; ")),
+            ..Self::new(Code::Host, "")
+        }
+    }
+
     /// Says what to do.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The message and its causes on one line.
+    pub(super) fn line(&self) -> String {
+        self.messages.join(": ")
     }
 
     /// The failure for machines.
@@ -207,7 +228,14 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
-        let hint = match &error {
+        Self::from_host(&error)
+    }
+}
+
+impl Failure {
+    /// A failure of a host.
+    pub(super) fn from_host(error: &HostError) -> Self {
+        let hint = match error {
             HostError::Held {
                 seems_dead: true, ..
             } => Some(
@@ -227,7 +255,7 @@ impl From<HostError> for Failure {
             }
             HostError::Limit { .. } | HostError::Silence { .. } | HostError::Stopped { .. } => None,
         };
-        let failure = Self::from_error(Code::Host, &error);
+        let failure = Self::from_error(Code::Host, error);
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,

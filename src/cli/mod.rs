@@ -6,12 +6,16 @@ mod check;
 mod difference;
 mod error;
 mod generate;
+mod hosts;
+mod hosts_exec;
+mod hosts_trust;
 mod init;
 mod inputs;
 mod list;
 mod output;
 mod plan;
 mod progress;
+mod reach;
 mod report;
 mod resume;
 mod run;
@@ -76,6 +80,7 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
         Command::Show(args) => show::show(&global, &args),
         Command::Report(args) => report::report(&global, &args),
         Command::Verify(args) => verify::verify(&global, &args),
+        Command::Hosts(args) => hosts::hosts(&global, &args.command),
         Command::Schema(args) => generate::schema(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

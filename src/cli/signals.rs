@@ -15,6 +15,25 @@ pub(super) fn listen(control: Control, console: Console) -> std::io::Result<()> 
     Ok(())
 }
 
+/// Cancels `stop` at the first signal; the second ends the program.
+pub(super) fn cancel(stop: tokio_util::sync::CancellationToken) -> std::io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if stop.is_cancelled() {
+                std::process::exit(Code::Cancelled as i32);
+            }
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
+
 async fn watch(
     mut interrupt: Signal,
     mut terminate: Signal,

@@ -4,6 +4,7 @@
 mod agent;
 mod facts;
 mod fake;
+mod fan_out;
 mod lease;
 mod local;
 mod mounts;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use agent::{AgentError, Hearing, Reply, ask, call};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
+pub use fan_out::fan_out;
 pub use lease::Claim;
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
@@ -30,7 +32,8 @@ pub use orphan::when_orphaned;
 pub use remote::{serve, supervise};
 pub use retry::Retry;
 pub use ssh::{
-    Binary, ConnectError, Folders, HostKey, Jump, Presented, Settings, SshHost, Target, Worker,
+    Binary, ConnectError, Folders, HostKey, Jump, Look, Presented, Settings, SshHost, Standing,
+    Target, Worker, remember,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -145,7 +145,11 @@ impl Sshd {
     pub(crate) fn folders(&self) -> Folders {
         let cache = self.folder.path().join("control");
         let runtime = self.folder.path().to_owned();
-        Folders { runtime, cache }
+        Folders {
+            runtime,
+            cache,
+            home: None,
+        }
     }
 
     pub(crate) fn settings(&self) -> Settings {

@@ -27,7 +27,7 @@ pub struct HostKey {
 
 impl HostKey {
     /// The key in a line of a `known_hosts` file, whatever names it is for.
-    fn of_line(line: &str) -> Option<(&str, Self)> {
+    pub(super) fn of_line(line: &str) -> Option<(&str, Self)> {
         let line = line.trim();
         let line = line.strip_prefix("@cert-authority").unwrap_or(line).trim();
         let mut words = line.split_whitespace();

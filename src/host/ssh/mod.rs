@@ -7,6 +7,7 @@ mod failure;
 mod keys;
 mod lease;
 mod target;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::failure::ConnectError;
 pub use self::keys::{HostKey, Presented};
 pub use self::target::{Jump, Target, Worker};
+pub use self::trust::{Look, Standing, remember};
 
 use self::connection::Connection;
 use super::local::describe;
@@ -37,6 +39,8 @@ pub struct Folders {
     pub runtime: PathBuf,
     /// For what may be made again.
     pub cache: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
 }
 
 /// The assay binary that a host is given.
@@ -104,6 +108,15 @@ impl SshHost {
     pub async fn key_of(target: &Target, folders: &Folders) -> Result<Presented, HostError> {
         let asked = connection::key_of(target, folders).await;
         asked.map_err(|source| unreachable(target, source))
+    }
+
+    /// Asks a host for its key, without logging in, and looks it up in the pins and the user's list of known hosts.
+    ///
+    /// # Errors
+    /// It cannot be reached.
+    pub async fn look_at_key(target: &Target, folders: &Folders) -> Result<Look, HostError> {
+        let looked = trust::look(target, folders).await;
+        looked.map_err(|source| unreachable(target, source))
     }
 
     /// How far its clock is ahead of this machine's and how long asking took, in milliseconds: the best of several tries.
