@@ -128,6 +128,11 @@ impl Failure {
         self.messages.join(": ")
     }
 
+    /// What to do about it.
+    pub(super) fn hinted(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The failure for machines.
     pub(super) fn to_json(&self) -> Value {
         json!({
@@ -273,7 +278,7 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
         }
         ConnectError::Refused => "start its sshd, or set its `port` in the inventory".into(),
         ConnectError::UnknownKey { .. } => format!(
-            "compare the fingerprint with that of the host, then `assay hosts trust {host}`, or pin it as `host_key` in the inventory"
+            "compare the fingerprint with that of the host, then `assay hosts trust -i INVENTORY --on {host}`, or pin it as `host_key` in the inventory"
         ),
         ConnectError::ChangedKey { .. } => {
             "somebody may be answering in its place. If it was installed anew, remove the old key with `ssh-keygen -R` or from \

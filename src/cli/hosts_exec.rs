@@ -1,5 +1,6 @@
 //! `assay hosts exec`: one command on many hosts. Hosts with equal outputs are printed together.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,9 @@ pub(super) fn exec(global: &Global, args: &HostsExec) -> Result<Code, Failure> {
             .filter_map(|(name, done)| Some((name.clone(), Arc::clone(done.host.as_ref()?))))
             .collect();
         close(&hosts).await;
+        if !global.json {
+            hint(&done);
+        }
         print(global, args, &names, &done)?;
         Ok(code_of(&done, &stop))
     })
@@ -214,6 +218,15 @@ fn code_of(done: &[Done], stop: &CancellationToken) -> Code {
         Code::Fine
     } else {
         Code::Host
+    }
+}
+
+/// Says what to do about the failures, once for each kind.
+fn hint(done: &[Done]) {
+    let failures = done.iter().filter_map(|done| done.outcome.as_ref().err());
+    let hints: BTreeSet<&str> = failures.filter_map(Failure::hinted).collect();
+    for hint in hints {
+        output::say(format_args!("{}hint:{} {hint}", text::CYAN, text::PLAIN));
     }
 }
 

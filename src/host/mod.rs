@@ -2,6 +2,7 @@
 //! Work on a host is done by the assay binary itself (`assay agent NAME`), never by shell text.
 
 mod agent;
+mod channel;
 mod facts;
 mod fake;
 mod fan_out;
@@ -22,6 +23,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use agent::{AgentError, Hearing, Reply, ask, call};
+pub use channel::{Channel, Channels};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use fan_out::fan_out;

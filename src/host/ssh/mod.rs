@@ -1,6 +1,7 @@
 //! A host over SSH: one multiplexed connection, over it the assay binary at work there. The connection may be lost and made
 //! again; what was asked to survive that does.
 
+mod channel;
 mod config;
 mod connection;
 mod failure;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +78,8 @@ struct Reach {
     connection: Mutex<Option<Arc<Connection>>>,
     /// The lease's token.
     lease: Mutex<Option<String>>,
+    /// One channel at a time is open for transfers.
+    channel: Arc<Semaphore>,
 }
 
 impl SshHost {
@@ -96,6 +99,7 @@ impl SshHost {
             directory: OnceLock::new(),
             connection: Mutex::new(None),
             lease: Mutex::new(None),
+            channel: Arc::new(Semaphore::new(1)),
         };
         reach.connected().await?;
         Ok(Self(Arc::new(reach)))
