@@ -70,7 +70,7 @@ pub(super) enum Command {
     /// Print what a run would do, with estimates of time and disk
     Plan(Experiment),
     /// Run an experiment: load, snapshot, rounds, report
-    Run(Experiment),
+    Run(Run),
     /// Finish a run that was stopped, killed or crashed
     Resume(Resume),
     /// Say how far a run is, also while it goes on
@@ -83,6 +83,8 @@ pub(super) enum Command {
     Report(Report),
     /// Check every file of a run against its checksums
     Verify(OneRun),
+    /// Look at hosts: what they are, and what would spoil an experiment
+    Hosts(Hosts),
     /// Print the JSON Schema of experiments or inventories
     Schema(Schema),
     /// Print the completions of a shell
@@ -109,6 +111,15 @@ pub(super) struct Experiment {
     pub(super) changes: Changes,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(super) struct Run {
+    #[command(flatten)]
+    pub(super) experiment: Experiment,
+    /// Begin although pre-flight fails; what it found is recorded with the run
+    #[arg(long)]
+    pub(super) ignore_preflight: bool,
+}
+
 /// What changes an experiment from the command line.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(super) struct Changes {
@@ -130,6 +141,54 @@ pub(super) struct Resume {
     /// Go on although the host or the program is another one, and record the difference
     #[arg(long)]
     pub(super) accept_changed_host: bool,
+    /// Go on although pre-flight fails
+    #[arg(long)]
+    pub(super) ignore_preflight: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Hosts {
+    #[command(subcommand)]
+    pub(super) command: HostsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HostsCommand {
+    /// Compare hosts with what a system wants of them, and mend what can be mended
+    Check(HostsCheck),
+    /// Print what hosts are and how fast
+    Facts(HostsFacts),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsCheck {
+    /// An experiment (`*.yaml`) whose hosts and plan count (default: this machine), and the names of hosts
+    /// (default: all)
+    #[arg(value_name = "EXPERIMENT|HOST")]
+    pub(super) targets: Vec<String>,
+    #[command(flatten)]
+    pub(super) changes: Changes,
+    /// System whose wants are checked (default: the experiment's, else sqlite, which wants least)
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<String>,
+    /// Make the safe fixes, and list them; they last until the next boot
+    #[arg(long)]
+    pub(super) apply: bool,
+    /// Put back every value that `--apply` changed
+    #[arg(long, conflicts_with_all = ["apply", "system"])]
+    pub(super) revert: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsFacts {
+    /// An experiment (`*.yaml`) whose hosts count (default: this machine), and the names of hosts (default: all)
+    #[arg(value_name = "EXPERIMENT|HOST")]
+    pub(super) targets: Vec<String>,
+    #[command(flatten)]
+    pub(super) changes: Changes,
+    /// Measure CPU, memory, disk and network as well: about a second a host
+    #[arg(long)]
+    pub(super) calibrate: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{output, text};
 use crate::artifacts::ArchiveError;
+use crate::database::pack::PackError;
 use crate::host::{AgentError, HostError};
 use crate::report::ReportError;
 use crate::runner::RunError;
@@ -99,6 +100,26 @@ impl Failure {
             hint: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Adds causes.
+    pub(super) fn because(mut self, causes: Vec<String>) -> Self {
+        self.messages.extend(causes);
+        self
+    }
+
+    /// Prints a text above the message, which says enough: causes are for machines then.
+    pub(super) fn above(mut self, text: String) -> Self {
+        let first = self.messages.first().map_or("", String::as_str);
+        let (red, plain) = (text::RED, text::PLAIN);
+        let text = output::clean(text.trim_end());
+        self.shown = Some(format!("{text}\n{red}error:{plain} {first}"));
+        self
+    }
+
+    /// The message with its causes, in one line.
+    pub(super) fn message(&self) -> String {
+        self.messages.join(": ")
     }
 
     /// Says what to do.
@@ -219,6 +240,16 @@ impl From<HostError> for Failure {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
+    }
+}
+
+impl From<PackError> for Failure {
+    fn from(error: PackError) -> Self {
+        let code = match error {
+            PackError::NoSystem { .. } => Code::Usage,
+            PackError::Wrong { .. } => Code::Internal,
+        };
+        Self::from_error(code, &error)
     }
 }
 

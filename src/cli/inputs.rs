@@ -53,6 +53,18 @@ pub(super) fn hosts(inventory: &Inventory) -> Result<BTreeMap<String, Arc<dyn Ho
     Ok(hosts)
 }
 
+/// Where the other hosts can connect to each host of an inventory, as `address:port`.
+pub(super) fn addresses(inventory: &Inventory) -> BTreeMap<String, String> {
+    let address = |host: &spec::Host| match host.connection {
+        // Nothing is known to listen on this machine.
+        Connection::Local => None,
+    };
+    let hosts = inventory.hosts.iter();
+    hosts
+        .filter_map(|(name, host)| Some((name.to_string(), address(host)?)))
+        .collect()
+}
+
 /// The folder in which assay was started.
 pub(super) fn working_directory() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|e| {

@@ -5,7 +5,11 @@ mod args;
 mod check;
 mod difference;
 mod error;
+mod examine;
 mod generate;
+mod hosts;
+mod hosts_check;
+mod hosts_facts;
 mod init;
 mod inputs;
 mod list;
@@ -75,6 +79,7 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
         Command::List => list::list(&global),
         Command::Show(args) => show::show(&global, &args),
         Command::Report(args) => report::report(&global, &args),
+        Command::Hosts(args) => hosts::hosts(&global, &args.command),
         Command::Verify(args) => verify::verify(&global, &args),
         Command::Schema(args) => generate::schema(&args),
         Command::Completions(args) => generate::completions(&args),

@@ -1,17 +1,18 @@
 //! `assay resume`: finishes what is missing of a run, on the same hosts, with the same program and spec, unless the user
 //! accepts a change; then it is recorded.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::args::{Changes, Global, Resume};
 use super::difference::difference;
 use super::error::{Code, Failure};
+use super::examine::{self, Examined, Wants};
 use super::run::programs;
-use super::session::{Session, block_on, conclude, facts, now};
+use super::session::{Hosts, Session, block_on, conclude, now};
 use super::status::Counts;
 use super::{inputs, output, runs};
 use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
-use crate::host::Facts;
 use crate::plan::Plan;
 use crate::runner::{self, Outcome};
 use crate::spec::Spec;
@@ -40,12 +41,14 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     }
     let hosts = inputs::hosts(&spec.inventory)?;
     block_on(async {
-        let moved = moved(&run, &facts(&hosts).await?)?;
+        let owner = format!("run {}", layout.folder().display());
+        let leases = runner::hold(&plan, &hosts, &owner).await?;
+        let examined = examined(&plan, &hosts).await?;
+        let moved = moved(&run, &examined)?;
         if !moved.is_empty() && !args.accept_changed_host {
             return Err(changed_host(&moved));
         }
-        let owner = format!("run {}", layout.folder().display());
-        let leases = runner::hold(&plan, &hosts, &owner).await?;
+        admit(&plan, &examined, args.ignore_preflight)?;
         if !moved.is_empty() {
             log.append(now(), Event::HostChanged { difference: moved })?;
         }
@@ -143,15 +146,29 @@ fn changed_spec(run: &Run, changes: &[String]) -> Failure {
     )
 }
 
+/// The hosts as they are. What an interrupted step of this run left behind is its own to remove.
+async fn examined(plan: &Plan, hosts: &Hosts) -> Result<BTreeMap<String, Examined>, Failure> {
+    let hosts = examine::used(plan, hosts);
+    let mut examined = examine::all(examine::examine(&hosts).await)?;
+    for host in examined.values_mut() {
+        host.leftovers.folders.clear();
+    }
+    Ok(examined)
+}
+
+/// Pre-flight of a run that goes on: the room that it needs it may have taken already.
+fn admit(plan: &Plan, examined: &BTreeMap<String, Examined>, ignore: bool) -> Result<(), Failure> {
+    let wants = Wants::of_plan(plan)?;
+    let findings = wants.findings(examined, |wanted| wanted.planned.bytes = None);
+    examine::admit(&findings, ignore)
+}
+
 /// What is not as it was when the run began, of all that bears on speed: hosts and programs.
-fn moved(
-    run: &Run,
-    facts: &std::collections::BTreeMap<String, Facts>,
-) -> Result<Vec<String>, Failure> {
+fn moved(run: &Run, examined: &BTreeMap<String, Examined>) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
-    for (name, now) in facts {
+    for (name, now) in examined {
         if let Some(before) = run.manifest.hosts.get(name) {
-            let lines = difference(&lasting(before), &lasting(now));
+            let lines = difference(&before.facts.lasting(), &now.facts.lasting());
             found.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
         }
     }
@@ -161,16 +178,6 @@ fn moved(
             .map(|line| format!("program {line}")),
     );
     Ok(found)
-}
-
-/// The facts that do not change by themselves: free space and addresses do.
-fn lasting(facts: &Facts) -> Facts {
-    let mut facts = facts.clone();
-    facts.nics.clear();
-    if let Some(disk) = &mut facts.file_system {
-        disk.free_bytes = 0;
-    }
-    facts
 }
 
 fn changed_host(moved: &[String]) -> Failure {

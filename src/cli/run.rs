@@ -4,31 +4,38 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::args::{Experiment, Global};
+use super::args::{Experiment, Global, Run};
 use super::error::{Code, Failure};
-use super::inputs;
-use super::session::{Session, block_on, facts, now};
-use crate::artifacts::{FORMAT, Manifest, SpecTexts, create_run, sha256_of};
-use crate::host::Facts;
-use crate::plan::{Plan, estimate};
+use super::session::{Session, block_on, now};
+use super::{examine, inputs};
+use crate::artifacts::{FORMAT, HostRecord, Manifest, SpecTexts, create_run, sha256_of};
+use crate::plan::Plan;
 use crate::runner;
 use crate::spec::Spec;
-use crate::units::Bytes;
 
-pub(super) fn run(global: &Global, args: &Experiment) -> Result<Code, Failure> {
+pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
+    let Run {
+        experiment: args,
+        ignore_preflight,
+    } = args;
     let spec = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec);
     let hosts = inputs::hosts(&spec.inventory)?;
     block_on(async {
-        let facts = facts(&hosts).await?;
-        warn_of_space(&plan, &facts);
-        let manifest = manifest(args, &spec, &plan, facts)?;
-        let folder = global
-            .artifacts
-            .join(&manifest.experiment)
-            .join(&manifest.run);
-        // The hosts come first: a run that is refused leaves nothing behind.
+        let created = now();
+        let folder = global.artifacts.join(&plan.experiment);
+        let folder = folder.join(run_id(created));
+        // The hosts come first: a run that is refused leaves nothing behind. They are held before they are measured, so
+        // that no other run is disturbed.
         let leases = runner::hold(&plan, &hosts, &format!("run {}", folder.display())).await?;
+        let addresses = inputs::addresses(&spec.inventory);
+        let records = examine::records(&plan, &hosts, &addresses).await?;
+        let findings = records
+            .iter()
+            .map(|(name, r)| (name.clone(), r.preflight.clone()));
+        examine::admit(&findings.collect(), *ignore_preflight)?;
+        let run = folder.file_name().unwrap_or_default().to_string_lossy();
+        let manifest = manifest(args, &spec, &plan, (created, &run), records)?;
         let texts = SpecTexts {
             experiment: &spec.experiment_text,
             inventory: &spec.inventory_text,
@@ -46,27 +53,13 @@ pub(super) fn run(global: &Global, args: &Experiment) -> Result<Code, Failure> {
     })
 }
 
-fn warn_of_space(plan: &Plan, facts: &BTreeMap<String, Facts>) {
-    let wanted = estimate(plan).host_bytes;
-    for (name, facts) in facts {
-        if let Some(disk) = facts.file_system.as_ref().filter(|d| d.free_bytes < wanted) {
-            let (wanted, free) = (Bytes(wanted), Bytes(disk.free_bytes));
-            tracing::warn!(
-                "about {wanted} are needed on `{name}`, {free} are free on {}",
-                disk.mount
-            );
-        }
-    }
-}
-
 fn manifest(
     args: &Experiment,
     spec: &Spec,
     plan: &Plan,
-    facts: BTreeMap<String, Facts>,
+    (created, run): (jiff::Timestamp, &str),
+    hosts: BTreeMap<String, HostRecord>,
 ) -> Result<Manifest, Failure> {
-    let created = now();
-    let run = run_id(created);
     Ok(Manifest {
         format: FORMAT,
         assay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -82,7 +75,7 @@ fn manifest(
             .map(absolute)
             .transpose()?,
         overrides: args.changes.overrides.clone(),
-        hosts: facts,
+        hosts,
         programs: programs()?,
         versions: BTreeMap::from([
             ("assay".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -91,8 +84,8 @@ fn manifest(
                 crate::database::sqlite_version().to_owned(),
             ),
         ]),
-        secrets: inputs::secret_checks(spec, &run),
-        run,
+        secrets: inputs::secret_checks(spec, run),
+        run: run.to_owned(),
     })
 }
 

@@ -2,6 +2,8 @@
 //! Work on a host is done by the assay binary itself (`assay agent NAME`), never by shell text.
 
 mod agent;
+mod calibrate;
+mod clock;
 mod facts;
 mod fake;
 mod lease;
@@ -9,6 +11,7 @@ mod local;
 mod mounts;
 mod nics;
 mod orphan;
+pub mod preflight;
 mod process;
 mod tree;
 
@@ -18,7 +21,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use agent::{AgentError, Hearing, Reply, ask, call};
-pub use facts::{Facts, FileSystem, gather};
+pub use calibrate::{
+    Calibration, Measure, Outlier, Request as CalibrationRequest, calibrate, outliers,
+};
+pub use clock::{ClockOffset, clock_offset, time};
+pub use facts::{
+    BlockDevice, CLOCK_DAEMONS, Cgroup, Facts, FileSystem, Limit, Limits, Nic, SYSCTLS, Word,
+    gather,
+};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;
 pub use mounts::{Mount, mount_of, mounts};
