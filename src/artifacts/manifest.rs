@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::Facts;
+use crate::host::preflight::Finding;
+use crate::host::{Calibration, ClockOffset, Facts};
 
 /// The format of a run's folder.
 pub const FORMAT: u32 = 1;
@@ -34,8 +35,8 @@ pub struct Manifest {
     /// `--set` as given, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
-    /// Facts of each host, by name.
-    pub hosts: BTreeMap<String, Facts>,
+    /// What each host was when the run began, by name.
+    pub hosts: BTreeMap<String, HostRecord>,
     /// sha256 of every program used, by name.
     pub programs: BTreeMap<String, String>,
     /// Versions of every program used, by name.
@@ -43,4 +44,31 @@ pub struct Manifest {
     /// Four hex digits for each secret by its name, so that another value is noticed on resume.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
+}
+
+/// What a host was when the run began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostRecord {
+    /// What it is.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// Its clock against that of the machine that assay ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockOffset>,
+    /// How fast it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// What pre-flight found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preflight: Vec<Finding>,
+}
+
+impl From<Facts> for HostRecord {
+    fn from(facts: Facts) -> Self {
+        Self {
+            facts,
+            ..Self::default()
+        }
+    }
 }

@@ -16,7 +16,7 @@ pub use checksums::{Verification, sha256_of, verify, write_sums};
 pub use event::{Entry, Event, Status, Tunables};
 pub use layout::Layout;
 pub use log::{EventLog, is_written, read_events};
-pub use manifest::{FORMAT, Manifest};
+pub use manifest::{FORMAT, HostRecord, Manifest};
 pub use reader::{Run, created, list_runs, read_files, read_result};
 pub use result::{Measured, Numbers, RoundResult};
 pub use state::{Current, End, Ready, RoundState, State};

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::args::Agent;
 use super::error::Code;
 use super::output;
-use crate::host::{self, Reply};
+use super::session::now;
+use crate::host::{self, Reply, preflight};
 use crate::{database, load, snapshot};
 
 /// What the work came to: a value, or the message of the error and of its causes.
@@ -78,6 +79,13 @@ fn work(name: &str, request: Value) -> Outcome {
     match name {
         "facts" => facts(&read::<Folder>(request)?),
         "disk-usage" => disk_usage(&read::<Folder>(request)?),
+        "calibrate" => outcome(host::calibrate(&read(request)?)),
+        "preflight-look" => leftovers(&read::<Folder>(request)?),
+        "preflight-apply" => outcome(preflight::apply(root(), &read(request)?, now())),
+        "preflight-revert" => {
+            let folder = read::<Folder>(request)?;
+            outcome(preflight::revert(root(), &folder.directory))
+        }
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
@@ -97,10 +105,21 @@ fn facts(folder: &Folder) -> Outcome {
     })?;
     let mut facts = host::gather(&folder.directory);
     if let Some(file_system) = &mut facts.file_system {
-        file_system.reflink =
-            snapshot::directory::probe(&folder.directory).is_ok_and(|found| found.reflink);
+        file_system.reflink = snapshot::directory::probe(&folder.directory)
+            .ok()
+            .map(|found| found.reflink);
     }
     Ok(serde_json::to_value(facts).expect("facts are plain data"))
+}
+
+fn leftovers(folder: &Folder) -> Outcome {
+    let found = preflight::look(root(), &folder.directory);
+    Ok(serde_json::to_value(found).expect("leftovers are plain data"))
+}
+
+/// The root of the machine whose settings are looked at and changed.
+fn root() -> &'static Path {
+    Path::new("/")
 }
 
 /// Bytes that a folder takes on its disk; blocks that files share count for each.

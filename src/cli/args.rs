@@ -84,7 +84,7 @@ pub(super) enum Command {
     Report(Report),
     /// Check every file of a run against its checksums
     Verify(OneRun),
-    /// Look at hosts, and work on many at once
+    /// Look at hosts, mend them, and work on many at once
     Hosts(Hosts),
     /// Print the JSON Schema of experiments or inventories
     Schema(Schema),
@@ -116,6 +116,9 @@ pub(super) struct Experiment {
 pub(super) struct Run {
     #[command(flatten)]
     pub(super) experiment: Experiment,
+    /// Begin although pre-flight fails; what it found is recorded with the run
+    #[arg(long)]
+    pub(super) ignore_preflight: bool,
     #[command(flatten)]
     pub(super) claim: Claim,
 }
@@ -151,6 +154,9 @@ pub(super) struct Resume {
     pub(super) accept_changed_host: bool,
     #[command(flatten)]
     pub(super) claim: Claim,
+    /// Go on although pre-flight fails
+    #[arg(long)]
+    pub(super) ignore_preflight: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -161,27 +167,49 @@ pub(super) struct Hosts {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum HostsCommand {
+    /// Compare hosts with what a system wants of them, and mend what can be mended
+    Check(HostsCheck),
+    /// Print what hosts are and how fast
+    Facts(HostsFacts),
     /// Run one command on many hosts; equal outputs are printed once
     Exec(HostsExec),
     /// Show the keys of hosts, and make them known when you say so
     Trust(HostsTrust),
 }
 
-/// Which hosts of which inventory.
+/// Which hosts.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Which {
-    /// The inventory
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        env = "ASSAY_INVENTORY",
-        hide_env_values = true
-    )]
-    pub(super) inventory: PathBuf,
-    /// Hosts and groups, separated by commas (default: all hosts)
-    #[arg(long, value_name = "HOST|GROUP", value_delimiter = ',')]
-    pub(super) on: Vec<String>,
+    /// An experiment (`*.yaml`) whose hosts count, and the names of hosts and groups (default: all of the inventory, or
+    /// this machine)
+    #[arg(value_name = "EXPERIMENT|HOST|GROUP")]
+    pub(super) targets: Vec<String>,
+    #[command(flatten)]
+    pub(super) changes: Changes,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsCheck {
+    #[command(flatten)]
+    pub(super) which: Which,
+    /// System whose wants are checked (default: the experiment's, else sqlite, which wants least)
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<String>,
+    /// Make the safe fixes, and list them; they last until the next boot
+    #[arg(long)]
+    pub(super) apply: bool,
+    /// Put back every value that `--apply` changed
+    #[arg(long, conflicts_with_all = ["apply", "system"])]
+    pub(super) revert: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostsFacts {
+    #[command(flatten)]
+    pub(super) which: Which,
+    /// Measure CPU, memory, disk and network as well: about a second a host
+    #[arg(long)]
+    pub(super) calibrate: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{output, text};
 use crate::artifacts::ArchiveError;
+use crate::database::pack::PackError;
 use crate::host::{AgentError, ConnectError, HostError};
 use crate::report::ReportError;
 use crate::runner::RunError;
@@ -117,15 +118,30 @@ impl Failure {
         }
     }
 
+    /// Adds causes.
+    pub(super) fn because(mut self, causes: Vec<String>) -> Self {
+        self.messages.extend(causes);
+        self
+    }
+
+    /// Prints a text above the message, which says enough: causes are for machines then.
+    pub(super) fn above(mut self, text: String) -> Self {
+        let first = self.messages.first().map_or("", String::as_str);
+        let (red, plain) = (text::RED, text::PLAIN);
+        let text = output::clean(text.trim_end());
+        self.shown = Some(format!("{text}\n{red}error:{plain} {first}"));
+        self
+    }
+
+    /// The message with its causes, in one line.
+    pub(super) fn message(&self) -> String {
+        self.messages.join(": ")
+    }
+
     /// Says what to do.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
-    }
-
-    /// The message and its causes on one line.
-    pub(super) fn line(&self) -> String {
-        self.messages.join(": ")
     }
 
     /// What to do about it.
@@ -302,6 +318,16 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
         }
         ConnectError::Full(_) => "free space in the home of the user that logs in".into(),
         ConnectError::Other(_) => "try `ssh` to it by hand, with `-v`".into(),
+    }
+}
+
+impl From<PackError> for Failure {
+    fn from(error: PackError) -> Self {
+        let code = match error {
+            PackError::NoSystem { .. } => Code::Usage,
+            PackError::Wrong { .. } => Code::Internal,
+        };
+        Self::from_error(code, &error)
     }
 }
 

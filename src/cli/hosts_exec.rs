@@ -22,7 +22,9 @@ use crate::host::{self, Command, Host, HostError, Program, Watch, fan_out};
 const SHOWN: usize = 64 << 10;
 
 pub(super) fn exec(global: &Global, args: &HostsExec) -> Result<Code, Failure> {
-    let (inventory, names) = hosts::meant(&args.which)?;
+    let hosts::Meant {
+        inventory, names, ..
+    } = hosts::meant(&args.which)?;
     let reach = Reach::of(&inventory)?;
     let stop = CancellationToken::new();
     block_on(async {
@@ -232,7 +234,7 @@ fn hint(done: &[Done]) {
 
 /// A failure on one line.
 fn brief(failure: &Failure) -> String {
-    output::clean(&failure.line()).replace('\n', " ")
+    output::clean(&failure.message()).replace('\n', " ")
 }
 
 fn print(
@@ -338,7 +340,7 @@ fn row(name: &str, done: &Done) -> Value {
         }
         Err(failure) => {
             let told = failure.to_json();
-            row["error"] = json!(failure.line());
+            row["error"] = json!(failure.message());
             row["hint"] = told["hint"].clone();
         }
     }

@@ -16,7 +16,9 @@ use super::{hosts, output};
 use crate::host::{HostError, Jump, Look, SshHost, Standing, Target, fan_out, remember};
 
 pub(super) fn trust(global: &Global, args: &HostsTrust) -> Result<Code, Failure> {
-    let (inventory, names) = hosts::meant(&args.which)?;
+    let hosts::Meant {
+        inventory, names, ..
+    } = hosts::meant(&args.which)?;
     let reach = Reach::of(&inventory)?;
     let mut trusted = Trusted::default();
     // A host behind others is asked when those are known.
@@ -86,7 +88,7 @@ fn show(seen: &[Seen]) -> Result<(), Failure> {
     }
     for (_, look) in seen {
         if let Err(error) = look {
-            output::say(output::clean(&Failure::from_host(error).line()));
+            output::say(output::clean(&Failure::from_host(error).message()));
         }
     }
     Ok(())
@@ -124,7 +126,7 @@ impl Trusted {
                 Ok(look) => self.note(target, look, accepted),
                 Err(error) => {
                     self.unreached += 1;
-                    let error = Failure::from_host(error).line();
+                    let error = Failure::from_host(error).message();
                     self.rows
                         .push(json!({ "host": target.name, "error": error }));
                 }

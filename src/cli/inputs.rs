@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::args::Changes;
 use super::error::{Code, Failure};
-use crate::host::{Host, LocalHost};
 use crate::plan::{self, Plan};
 use crate::spec::{Connection, Inventory, Request, Spec};
 use crate::{database, spec};
-
-/// Where deployments lie on a host whose inventory names no directory.
-const DIRECTORY: &str = ".assay";
 
 /// Loads and checks an experiment; every problem is shown at once.
 pub(super) fn load(experiment: &Path, changes: &Changes) -> Result<Spec, Failure> {
@@ -34,27 +29,17 @@ pub(super) fn plan_of(spec: &Spec) -> Plan {
     plan::build(&spec.experiment, &spec.inventory, &spec.hash)
 }
 
-/// The hosts of an inventory, by name.
-pub(super) fn hosts(inventory: &Inventory) -> Result<BTreeMap<String, Arc<dyn Host>>, Failure> {
-    let assay = std::env::current_exe().map_err(|e| Failure::from_error(Code::Internal, &e))?;
-    let here = working_directory()?;
-    let mut hosts: BTreeMap<String, Arc<dyn Host>> = BTreeMap::new();
-    for (name, host) in &inventory.hosts {
-        let directory = here.join(host.directory.as_deref().unwrap_or(DIRECTORY));
-        match host.connection {
-            Connection::Ssh => {
-                let message = format!("cannot reach `{name}`: hosts over SSH are not supported");
-                return Err(Failure::new(Code::Host, message));
-            }
-            Connection::Local => {
-                hosts.insert(
-                    name.to_string(),
-                    Arc::new(LocalHost::new(name.as_str(), directory, assay.clone())),
-                );
-            }
-        }
-    }
-    Ok(hosts)
+/// Where the other hosts can connect to each host of an inventory, as `address:port`.
+pub(super) fn addresses(inventory: &Inventory) -> BTreeMap<String, String> {
+    let address = |host: &spec::Host| match host.connection {
+        // Nothing is known to listen on this machine.
+        Connection::Local => None,
+        Connection::Ssh => Some(host.data_endpoint(host.port.unwrap_or(22))),
+    };
+    let hosts = inventory.hosts.iter();
+    hosts
+        .filter_map(|(name, host)| Some((name.to_string(), address(host)?)))
+        .collect()
 }
 
 /// The folder in which assay was started.

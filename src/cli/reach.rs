@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::error::{Code, Failure};
 use super::inputs::working_directory;
+use super::session::block_on;
 use crate::host::{
     Binary, Folders, Host, HostError, Jump, LocalHost, Settings, SshHost, Target, Worker, fan_out,
 };
@@ -152,6 +153,21 @@ impl<'a> Reach<'a> {
         let count = hosts.len() + failures.len();
         Err(Failure::all(failures, count))
     }
+}
+
+/// Connects to the hosts of these names, does `work` with them, and gives back what is kept there, whatever it came to.
+pub(super) fn with_hosts<T>(
+    reach: &Reach<'_>,
+    names: impl IntoIterator<Item = String>,
+    purpose: Purpose<'_>,
+    work: impl AsyncFnOnce(&Hosts) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    block_on(async {
+        let hosts = reach.all(names, purpose).await?;
+        let outcome = work(&hosts).await;
+        close(&hosts).await;
+        outcome
+    })
 }
 
 /// Gives back what is kept on hosts.

@@ -1,17 +1,20 @@
 //! `assay resume`: finishes what is missing of a run, on the same hosts, with the same program and spec, unless the user
 //! accepts a change; then it is recorded.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::args::{Changes, Global, Resume};
 use super::difference::difference;
 use super::error::{Code, Failure};
+use super::examine::{self, Examined, Wants};
+use super::reach::{Hosts, Purpose, Reach, with_hosts};
 use super::run::programs;
-use super::session::{Session, block_on, conclude, facts, now};
+use super::session::{Session, conclude, now};
 use super::status::Counts;
 use super::{inputs, output, runs};
 use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
-use crate::host::{Claim, Facts};
+use crate::host::Claim;
 use crate::plan::Plan;
 use crate::runner::{self, Outcome};
 use crate::spec::Spec;
@@ -38,18 +41,20 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     if spec.hash != run.plan.spec && !args.accept_changed_spec {
         return Err(changed_spec(&run, &changes));
     }
-    let hosts = inputs::hosts(&spec.inventory)?;
-    block_on(async {
-        let moved = moved(&run, &facts(&hosts).await?)?;
-        if !moved.is_empty() && !args.accept_changed_host {
-            return Err(changed_host(&moved));
-        }
-        let owner = format!("run {}", layout.folder().display());
+    let owner = format!("run {}", layout.folder().display());
+    let reach = Reach::of(&spec.inventory)?;
+    with_hosts(&reach, plan.hosts(), Purpose::run(&owner), async |hosts| {
         let claim = Claim {
             owner: &owner,
             break_dead: args.claim.break_lease,
         };
-        let leases = runner::hold(&plan, &hosts, claim).await?;
+        let leases = runner::hold(&plan, hosts, claim).await?;
+        let examined = examined(hosts).await?;
+        let moved = moved(&run, &examined)?;
+        if !moved.is_empty() && !args.accept_changed_host {
+            return Err(changed_host(&moved));
+        }
+        admit(&plan, &examined, args.ignore_preflight)?;
         if !moved.is_empty() {
             log.append(now(), Event::HostChanged { difference: moved })?;
         }
@@ -61,7 +66,7 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
             global,
             spec: &spec,
             plan: &plan,
-            hosts: &hosts,
+            hosts,
             leases,
             layout: &layout,
         };
@@ -147,15 +152,28 @@ fn changed_spec(run: &Run, changes: &[String]) -> Failure {
     )
 }
 
+/// The hosts as they are. What an interrupted step of this run left behind is its own to remove.
+async fn examined(hosts: &Hosts) -> Result<BTreeMap<String, Examined>, Failure> {
+    let mut examined = examine::all(examine::examine(&hosts).await)?;
+    for host in examined.values_mut() {
+        host.leftovers.folders.clear();
+    }
+    Ok(examined)
+}
+
+/// Pre-flight of a run that goes on: the room that it needs it may have taken already.
+fn admit(plan: &Plan, examined: &BTreeMap<String, Examined>, ignore: bool) -> Result<(), Failure> {
+    let wants = Wants::of_plan(plan)?;
+    let findings = wants.findings(examined, |wanted| wanted.planned.bytes = None);
+    examine::admit(&findings, ignore)
+}
+
 /// What is not as it was when the run began, of all that bears on speed: hosts and programs.
-fn moved(
-    run: &Run,
-    facts: &std::collections::BTreeMap<String, Facts>,
-) -> Result<Vec<String>, Failure> {
+fn moved(run: &Run, examined: &BTreeMap<String, Examined>) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
-    for (name, now) in facts {
+    for (name, now) in examined {
         if let Some(before) = run.manifest.hosts.get(name) {
-            let lines = difference(&lasting(before), &lasting(now));
+            let lines = difference(&before.facts.lasting(), &now.facts.lasting());
             found.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
         }
     }
@@ -165,16 +183,6 @@ fn moved(
             .map(|line| format!("program {line}")),
     );
     Ok(found)
-}
-
-/// The facts that do not change by themselves: free space and addresses do.
-fn lasting(facts: &Facts) -> Facts {
-    let mut facts = facts.clone();
-    facts.nics.clear();
-    if let Some(disk) = &mut facts.file_system {
-        disk.free_bytes = 0;
-    }
-    facts
 }
 
 fn changed_host(moved: &[String]) -> Failure {

@@ -6,34 +6,44 @@ use std::path::Path;
 
 use super::args::{Experiment, Global, Run};
 use super::error::{Code, Failure};
-use super::inputs;
-use super::session::{Session, block_on, facts, now};
-use crate::artifacts::{FORMAT, Manifest, SpecTexts, create_run, sha256_of};
-use crate::host::{Claim, Facts};
-use crate::plan::{Plan, estimate};
+use super::reach::{Purpose, Reach, with_hosts};
+use super::session::{Session, now};
+use super::{examine, inputs};
+use crate::artifacts::{FORMAT, HostRecord, Manifest, SpecTexts, create_run, sha256_of};
+use crate::host::Claim;
+use crate::plan::Plan;
 use crate::runner;
 use crate::spec::Spec;
-use crate::units::Bytes;
 
-pub(super) fn run(global: &Global, run: &Run) -> Result<Code, Failure> {
-    let args = &run.experiment;
+pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
+    let Run {
+        experiment: args,
+        ignore_preflight,
+        claim,
+    } = args;
     let spec = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec);
-    let hosts = inputs::hosts(&spec.inventory)?;
-    block_on(async {
-        let facts = facts(&hosts).await?;
-        warn_of_space(&plan, &facts);
-        let manifest = manifest(args, &spec, &plan, facts)?;
-        let folder = global
-            .artifacts
-            .join(&manifest.experiment)
-            .join(&manifest.run);
-        // The hosts come first: a run that is refused leaves nothing behind.
+    let created = now();
+    let folder = global.artifacts.join(&plan.experiment);
+    let folder = folder.join(run_id(created));
+    let owner = format!("run {}", folder.display());
+    let reach = Reach::of(&spec.inventory)?;
+    with_hosts(&reach, plan.hosts(), Purpose::run(&owner), async |hosts| {
+        // The hosts come first: a run that is refused leaves nothing behind. They are held before they are measured, so
+        // that no other run is disturbed.
         let claim = Claim {
-            owner: &format!("run {}", folder.display()),
-            break_dead: run.claim.break_lease,
+            owner: &owner,
+            break_dead: claim.break_lease,
         };
-        let leases = runner::hold(&plan, &hosts, claim).await?;
+        let leases = runner::hold(&plan, hosts, claim).await?;
+        let addresses = inputs::addresses(&spec.inventory);
+        let records = examine::records(&plan, hosts, &addresses).await?;
+        let findings = records
+            .iter()
+            .map(|(name, r)| (name.clone(), r.preflight.clone()));
+        examine::admit(&findings.collect(), *ignore_preflight)?;
+        let run = folder.file_name().unwrap_or_default().to_string_lossy();
+        let manifest = manifest(args, &spec, &plan, (created, &run), records)?;
         let texts = SpecTexts {
             experiment: &spec.experiment_text,
             inventory: &spec.inventory_text,
@@ -43,7 +53,7 @@ pub(super) fn run(global: &Global, run: &Run) -> Result<Code, Failure> {
             global,
             spec: &spec,
             plan: &plan,
-            hosts: &hosts,
+            hosts,
             leases,
             layout: &layout,
         };
@@ -51,27 +61,13 @@ pub(super) fn run(global: &Global, run: &Run) -> Result<Code, Failure> {
     })
 }
 
-fn warn_of_space(plan: &Plan, facts: &BTreeMap<String, Facts>) {
-    let wanted = estimate(plan).host_bytes;
-    for (name, facts) in facts {
-        if let Some(disk) = facts.file_system.as_ref().filter(|d| d.free_bytes < wanted) {
-            let (wanted, free) = (Bytes(wanted), Bytes(disk.free_bytes));
-            tracing::warn!(
-                "about {wanted} are needed on `{name}`, {free} are free on {}",
-                disk.mount
-            );
-        }
-    }
-}
-
 fn manifest(
     args: &Experiment,
     spec: &Spec,
     plan: &Plan,
-    facts: BTreeMap<String, Facts>,
+    (created, run): (jiff::Timestamp, &str),
+    hosts: BTreeMap<String, HostRecord>,
 ) -> Result<Manifest, Failure> {
-    let created = now();
-    let run = run_id(created);
     Ok(Manifest {
         format: FORMAT,
         assay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -87,7 +83,7 @@ fn manifest(
             .map(absolute)
             .transpose()?,
         overrides: args.changes.overrides.clone(),
-        hosts: facts,
+        hosts,
         programs: programs()?,
         versions: BTreeMap::from([
             ("assay".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -96,8 +92,8 @@ fn manifest(
                 crate::database::sqlite_version().to_owned(),
             ),
         ]),
-        secrets: inputs::secret_checks(spec, &run),
-        run,
+        secrets: inputs::secret_checks(spec, run),
+        run: run.to_owned(),
     })
 }
 

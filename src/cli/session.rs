@@ -1,27 +1,17 @@
 //! What a new run and a resumed one have in common: hosts, signals, progress, results.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::args::Global;
 use super::error::{Code, Failure};
 use super::progress::{Console, Watcher};
+use super::reach::Hosts;
 use super::{output, report, signals, text};
 use crate::artifacts::{Entry, EventLog, Layout, Run, write_sums};
-use crate::host::{Bounds, Facts, Host, Lease, ask};
+use crate::host::Lease;
 use crate::plan::Plan;
 use crate::runner::{self, Context, Control, Outcome};
 use crate::spec::Spec;
-
-/// The longest that gathering a host's facts may take.
-const FACTS: Duration = Duration::from_secs(60);
-
-/// The hosts of a plan by name.
-pub(super) type Hosts = BTreeMap<String, Arc<dyn Host>>;
 
 /// Runs a future to its end on this thread.
 pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -37,21 +27,6 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
 pub(super) fn now() -> jiff::Timestamp {
     let now = jiff::Timestamp::now();
     jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
-}
-
-/// The facts of every host, by name.
-pub(super) async fn facts(hosts: &Hosts) -> Result<BTreeMap<String, Facts>, Failure> {
-    let stop = CancellationToken::new();
-    let mut facts = BTreeMap::new();
-    for (name, host) in hosts {
-        let request = json!({ "directory": host.directory() });
-        let bounds = Bounds {
-            limit: FACTS,
-            stop: &stop,
-        };
-        facts.insert(name.clone(), ask(&**host, "facts", &request, bounds).await?);
-    }
-    Ok(facts)
 }
 
 /// A run that is about to begin or to go on.

@@ -1,5 +1,6 @@
 //! Databases: how a deployment is started, stopped, asked for its configuration, and reached by a driver.
 
+pub mod pack;
 mod sqlite;
 
 use std::collections::BTreeMap;

@@ -48,7 +48,7 @@ pub struct Hearing<'a, P> {
     pub log: &'a mut (dyn FnMut(&str) + Send),
 }
 
-/// Calls an agent on a host and returns its outcome.
+/// Calls an agent on a host and returns its outcome. It survives a lost connection.
 ///
 /// # Errors
 /// The agent failed, was stopped, outlived its limit, or died.
@@ -64,12 +64,29 @@ where
     P: DeserializeOwned + Send,
     T: DeserializeOwned + Send,
 {
+    put(host, name, request, bounds, hearing, OnLoss::Survive).await
+}
+
+/// Puts a request to an agent.
+async fn put<Q, P, T>(
+    host: &dyn Host,
+    name: &str,
+    request: &Q,
+    bounds: Bounds<'_>,
+    hearing: Hearing<'_, P>,
+    on_loss: OnLoss,
+) -> Result<T, AgentError>
+where
+    Q: Serialize + Sync,
+    P: DeserializeOwned + Send,
+    T: DeserializeOwned + Send,
+{
     let mut stdin = serde_json::to_vec(request).expect("requests are plain data");
     stdin.push(b'\n');
     let args = vec!["agent".into(), name.into()];
     let command = Command {
         stdin,
-        on_loss: OnLoss::Survive,
+        on_loss,
         ..Command::new(Program::Assay, args, bounds.limit)
     };
     let Hearing { progress, log } = hearing;
@@ -130,4 +147,25 @@ where
         log: &mut |_| {},
     };
     call(host, name, request, bounds, hearing).await
+}
+
+/// Asks an agent that only looks, so that it may be asked again after a lost connection.
+///
+/// # Errors
+/// As [`call`].
+pub async fn look<Q, T>(
+    host: &dyn Host,
+    name: &str,
+    request: &Q,
+    bounds: Bounds<'_>,
+) -> Result<T, AgentError>
+where
+    Q: Serialize + Sync,
+    T: DeserializeOwned + Send,
+{
+    let hearing = Hearing {
+        progress: &mut |_: serde_json::Value| {},
+        log: &mut |_| {},
+    };
+    put(host, name, request, bounds, hearing, OnLoss::Repeat).await
 }

@@ -1,9 +1,28 @@
 //! What a host is: read from `/proc` and `/sys`, nothing installed, nothing guessed.
 
-use std::collections::BTreeSet;
+mod cgroup;
+mod cpu;
+mod disks;
+mod label;
+mod limits;
+mod packages;
+mod ports;
+mod services;
+mod sysctls;
+mod time;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use self::cgroup::Cgroup;
+pub use self::disks::BlockDevice;
+pub use self::limits::{Limit, Limits, Word};
+pub use self::services::CLOCK_DAEMONS;
+pub use self::sysctls::SYSCTLS;
+pub(super) use self::sysctls::{path as sysctl_path, words};
+pub use super::nics::Nic;
 
 use super::mounts::{self, Mount, mount_of};
 use super::nics;
@@ -36,6 +55,46 @@ pub struct Facts {
     pub file_system: Option<FileSystem>,
     /// Network interfaces with an address other than loopback.
     pub nics: Vec<String>,
+    /// `ID` of `os-release(5)`, such as `debian`.
+    pub os_id: Option<String>,
+    /// `VERSION_ID` of `os-release(5)`, such as `12`.
+    pub os_version: Option<String>,
+    /// What it runs in, as `systemd-detect-virt` says: `kvm`, `systemd-nspawn`, `none`.
+    pub virtualisation: Option<String>,
+    /// Whether that is a container: its kernel and clock are those of its machine.
+    pub container: Option<bool>,
+    /// The kernel's id of this boot; hosts that share it share a kernel.
+    pub boot_id: Option<String>,
+    /// Time zone, such as `Europe/Berlin`.
+    pub timezone: Option<String>,
+    /// NUMA nodes that have CPUs.
+    pub numa_nodes: Option<u32>,
+    /// CPU sockets.
+    pub sockets: Option<u32>,
+    /// CPU cores; [`Facts::cpus`] counts their threads.
+    pub cores: Option<u32>,
+    /// Memory that programs can still get, bytes.
+    pub memory_available_bytes: Option<u64>,
+    /// Kernel settings that bear on databases, by name; one that this kernel lacks is absent.
+    pub sysctls: BTreeMap<String, String>,
+    /// Disks.
+    pub block_devices: Vec<BlockDevice>,
+    /// All mounted file systems that keep data.
+    pub file_systems: Vec<FileSystem>,
+    /// The interfaces of [`Facts::nics`], with speed, driver and MTU.
+    pub interfaces: Vec<Nic>,
+    /// Limits of a process that assay starts.
+    pub limits: Option<Limits>,
+    /// SELinux: `enforcing`, `permissive`, or `absent`.
+    pub selinux: Option<String>,
+    /// Daemons that bear on measurements: whether each is running.
+    pub services: BTreeMap<String, bool>,
+    /// TCP ports on which something listens, in order.
+    pub listening: Option<Vec<u16>>,
+    /// The limits of the control group that assay runs in.
+    pub cgroup: Option<Cgroup>,
+    /// Versions of programs that matter; `None` is one that is not there.
+    pub packages: BTreeMap<String, Option<String>>,
 }
 
 /// A file system.
@@ -51,8 +110,46 @@ pub struct FileSystem {
     pub size_bytes: u64,
     /// Bytes free to this user.
     pub free_bytes: u64,
-    /// Whether files can share blocks (reflink), as tried.
-    pub reflink: bool,
+    /// Whether files can share blocks (reflink); `None` where nobody tried.
+    pub reflink: Option<bool>,
+    /// Mount options.
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+impl Facts {
+    /// The facts that do not change by themselves: those that say whether a host is still the same one, set up the
+    /// same way.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        let file_system = self.file_system.clone().map(|disk| FileSystem {
+            free_bytes: 0,
+            options: Vec::new(),
+            ..disk
+        });
+        Self {
+            hostname: self.hostname.clone(),
+            os: self.os.clone(),
+            kernel: self.kernel.clone(),
+            architecture: self.architecture.clone(),
+            cpu: self.cpu.clone(),
+            cpus: self.cpus,
+            governor: self.governor.clone(),
+            memory_bytes: self.memory_bytes,
+            swap_bytes: self.swap_bytes,
+            thp: self.thp.clone(),
+            file_system,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the kernel is at least `major.minor`.
+    #[must_use]
+    pub fn kernel_at_least(&self, major: u32, minor: u32) -> Option<bool> {
+        let mut numbers = self.kernel.as_deref()?.split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next()?.parse::<u32>().ok();
+        Some((number()?, number()?) >= (major, minor))
+    }
 }
 
 /// The facts of this machine, with the file system of `directory`, which need not be there yet.
@@ -60,10 +157,17 @@ pub struct FileSystem {
 #[must_use]
 pub fn gather(directory: &Path) -> Facts {
     let machine = rustix::system::uname();
+    let mounts = mounts::mounts().unwrap_or_default();
+    let facts = read(Path::new("/"));
+    let (virtualisation, container) = packages::virtualisation();
     Facts {
         architecture: machine.machine().to_str().ok().map(str::to_owned),
-        file_system: file_system(directory, &mounts::mounts().unwrap_or_default()),
-        ..read(Path::new("/"))
+        file_system: file_system(directory, &mounts),
+        file_systems: disks::file_systems(&mounts),
+        packages: packages::versions(),
+        virtualisation,
+        container,
+        ..facts
     }
 }
 
@@ -71,21 +175,38 @@ pub fn gather(directory: &Path) -> Facts {
 fn read(root: &Path) -> Facts {
     let text = |path: &str| text(&root.join(path));
     let memory = text("proc/meminfo").unwrap_or_default();
+    let release = text("etc/os-release").or_else(|| text("usr/lib/os-release"));
+    let interfaces = nics::read(root);
     Facts {
         hostname: text("proc/sys/kernel/hostname"),
-        os: text("etc/os-release")
-            .or_else(|| text("usr/lib/os-release"))
-            .and_then(|text| os(&text)),
+        os: release.as_deref().and_then(os),
+        os_id: release.as_deref().and_then(|text| assignment(text, "ID")),
+        os_version: release
+            .as_deref()
+            .and_then(|text| assignment(text, "VERSION_ID")),
         kernel: text("proc/sys/kernel/osrelease"),
-        architecture: None,
         cpu: text("proc/cpuinfo").and_then(|text| cpu(&text)),
         cpus: text("sys/devices/system/cpu/online").and_then(|text| count(&text)),
         governor: governors(&root.join("sys/devices/system/cpu/cpufreq")),
         memory_bytes: kibibytes(&memory, "MemTotal"),
         swap_bytes: kibibytes(&memory, "SwapTotal"),
         thp: text("sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| selected(&text)),
-        file_system: None,
-        nics: nics::read(root),
+        nics: interfaces.iter().map(ToString::to_string).collect(),
+        interfaces,
+        boot_id: text("proc/sys/kernel/random/boot_id"),
+        timezone: time::zone(root),
+        numa_nodes: cpu::numa_nodes(root),
+        sockets: cpu::sockets(root),
+        cores: cpu::cores(root),
+        memory_available_bytes: kibibytes(&memory, "MemAvailable"),
+        sysctls: sysctls::read(root),
+        block_devices: disks::devices(root),
+        limits: text("proc/self/limits").map(|text| limits::parse(&text)),
+        selinux: services::selinux(root),
+        services: services::read(root),
+        listening: ports::read(root),
+        cgroup: cgroup::read(root),
+        ..Facts::default()
     }
 }
 
@@ -98,9 +219,14 @@ pub(super) fn text(path: &Path) -> Option<String> {
 
 /// The name for people in `os-release(5)`.
 fn os(text: &str) -> Option<String> {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-    let name = value("PRETTY_NAME=").or_else(|| value("NAME="))?;
-    Some(name.trim_matches(['"', '\'']).to_owned())
+    assignment(text, "PRETTY_NAME").or_else(|| assignment(text, "NAME"))
+}
+
+/// The value of `key=value` or `key="value"`.
+fn assignment(text: &str, key: &str) -> Option<String> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == key)?;
+    Some(value.trim_matches(['"', '\'']).to_owned())
 }
 
 /// The model in `/proc/cpuinfo`, whose keys differ by architecture; ARM gives only numbers.
@@ -117,7 +243,7 @@ fn cpu(text: &str) -> Option<String> {
 }
 
 /// How many numbers a list such as `0-3,6` has.
-fn count(list: &str) -> Option<u32> {
+pub(super) fn count(list: &str) -> Option<u32> {
     let ranges = list.split(',').map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
@@ -142,7 +268,7 @@ fn kibibytes(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The word in brackets: `always [madvise] never`.
-fn selected(text: &str) -> Option<String> {
+pub(super) fn selected(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
@@ -152,15 +278,19 @@ fn file_system(directory: &Path, mounts: &[Mount]) -> Option<FileSystem> {
         .ancestors()
         .find_map(|folder| folder.canonicalize().ok())?;
     let stat = rustix::fs::statvfs(&there).ok()?;
-    let mount = mount_of(mounts, &there)?;
-    Some(FileSystem {
+    Some(described(mount_of(mounts, &there)?, &stat))
+}
+
+fn described(mount: &Mount, stat: &rustix::fs::StatVfs) -> FileSystem {
+    FileSystem {
         mount: mount.point.display().to_string(),
         kind: mount.kind.clone(),
         device: mount.device.clone(),
         size_bytes: stat.f_blocks * stat.f_frsize,
         free_bytes: stat.f_bavail * stat.f_frsize,
-        reflink: false,
-    })
+        reflink: None,
+        options: mount.options.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -181,17 +311,85 @@ mod tests {
             hostname: Some("vm".into()),
             os: Some("Debian GNU/Linux 12 (bookworm)".into()),
             kernel: Some("6.18.44-fc-v657".into()),
-            architecture: None,
             cpu: Some("AMD EPYC".into()),
             cpus: Some(2),
-            governor: None,
             memory_bytes: Some(25_276_510_208),
             swap_bytes: Some(0),
             thp: Some("madvise".into()),
-            file_system: None,
             nics: vec!["eth0 192.0.2.2/24 fd00::2/64".into()],
+            ..Facts::default()
         };
-        assert_eq!(read(&recorded()), expected);
+        assert_eq!(
+            read(&recorded()).lasting(),
+            Facts {
+                nics: Vec::new(),
+                ..expected.clone()
+            }
+        );
+        assert_eq!(read(&recorded()).nics, expected.nics);
+    }
+
+    #[test]
+    fn so_are_its_layout_limits_disks_and_settings() {
+        let found = read(&recorded());
+        let layout = (found.numa_nodes, found.sockets, found.cores);
+        assert_eq!(layout, (Some(1), Some(1), Some(2)));
+        assert_eq!(found.os_id.as_deref(), Some("debian"));
+        assert_eq!(found.os_version.as_deref(), Some("12"));
+        assert_eq!(found.timezone.as_deref(), Some("Etc/UTC"));
+        assert_eq!(found.selinux.as_deref(), Some("absent"));
+        assert_eq!(found.kernel_at_least(6, 18), Some(true));
+        assert_eq!(found.kernel_at_least(6, 19), Some(false));
+        let limits = found.limits.unwrap();
+        assert_eq!(limits.nofile_soft, Some(Limit::Number(20_000)));
+        assert_eq!(limits.stack_soft, Some(Limit::Number(8 << 20)));
+        assert_eq!(limits.stack_hard, Some(Limit::Word(Word::Unlimited)));
+        let disk = BlockDevice {
+            name: "vda".into(),
+            model: None,
+            rotational: Some(true),
+            size_bytes: Some(274_877_906_944),
+            scheduler: Some("mq-deadline".into()),
+        };
+        assert_eq!(found.block_devices, [disk]);
+        assert_eq!(found.sysctls["vm.swappiness"], "60");
+        assert_eq!(found.sysctls["net.ipv4.ip_local_port_range"], "32768 60999");
+        assert!(!found.sysctls.contains_key("net.ipv4.tcp_tw_recycle"));
+        assert_eq!(
+            (found.interfaces[0].mtu, found.interfaces[0].speed_mbps),
+            (Some(1400), None)
+        );
+        // Not recorded, so not known.
+        assert_eq!(
+            (found.listening, found.cgroup, found.boot_id),
+            (None, None, None)
+        );
+        assert!(found.services.is_empty());
+    }
+
+    #[test]
+    fn facts_survive_json_and_older_ones_are_read() {
+        let facts = gather(Path::new(env!("CARGO_MANIFEST_DIR")));
+        let json = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
+        let older = r#"{"hostname": "a", "file_system": {"mount": "/", "kind": "xfs", "device": "d",
+            "size_bytes": 2, "free_bytes": 1, "reflink": true}, "nics": ["eth0 10.0.0.1/8"]}"#;
+        let older: Facts = serde_json::from_str(older).unwrap();
+        assert_eq!(older.file_system.unwrap().reflink, Some(true));
+    }
+
+    #[test]
+    fn lasting_facts_are_free_of_what_changes_by_itself() {
+        let mut later = gather(Path::new(env!("CARGO_MANIFEST_DIR")));
+        let before = later.lasting();
+        later.memory_available_bytes = Some(1);
+        later.listening = Some(vec![1]);
+        later.nics.push("tun0 10.9.0.1/32".into());
+        later.sysctls.insert("vm.swappiness".into(), "7".into());
+        later.file_system.as_mut().unwrap().free_bytes = 1;
+        assert_eq!(later.lasting(), before);
+        later.memory_bytes = Some(1);
+        assert_ne!(later.lasting(), before);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! Work on a host is done by the assay binary itself (`assay agent NAME`), never by shell text.
 
 mod agent;
+mod calibrate;
 mod channel;
+mod clock;
 mod facts;
 mod fake;
 mod fan_out;
@@ -11,6 +13,7 @@ mod local;
 mod mounts;
 mod nics;
 mod orphan;
+pub mod preflight;
 mod process;
 mod remote;
 mod retry;
@@ -22,9 +25,16 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use agent::{AgentError, Hearing, Reply, ask, call};
+pub use agent::{AgentError, Hearing, Reply, ask, call, look};
+pub use calibrate::{
+    Calibration, Measure, Outlier, Request as CalibrationRequest, calibrate, outliers,
+};
 pub use channel::{Channel, Channels};
-pub use facts::{Facts, FileSystem, gather};
+pub use clock::{ClockOffset, clock_offset};
+pub use facts::{
+    BlockDevice, CLOCK_DAEMONS, Cgroup, Facts, FileSystem, Limit, Limits, Nic, SYSCTLS, Word,
+    gather,
+};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use fan_out::fan_out;
 pub use lease::Claim;
@@ -70,6 +80,11 @@ pub trait Host: Send + Sync {
     /// Holds the host for one run until the guard is dropped or this process ends. It may be lost before, when somebody
     /// removes what holds it: [`Lease::check`] tells.
     fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>>;
+
+    /// What time it is there, µs of Unix time. By default the host has this machine's clock.
+    fn time(&self) -> Pending<'_, Result<i64, HostError>> {
+        Box::pin(async { Ok(jiff::Timestamp::now().as_microsecond()) })
+    }
 
     /// Gives back what is kept there, such as a lease and a connection. Nothing is asked of it afterwards.
     fn close(&self) -> Pending<'_, ()> {

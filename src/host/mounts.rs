@@ -13,6 +13,8 @@ pub struct Mount {
     pub kind: String,
     /// What is mounted, such as `/dev/sda1`.
     pub device: String,
+    /// The options of the mount, then those of the file system that it does not repeat.
+    pub options: Vec<String>,
 }
 
 /// The mounts that this process sees, in the order in which they were made.
@@ -45,7 +47,20 @@ fn line(line: &[u8]) -> Option<Mount> {
         point: PathBuf::from(OsString::from_vec(unescape(fields.get(4)?))),
         kind: text(unescape(fields.get(dash + 1)?)),
         device: text(unescape(fields.get(dash + 2)?)),
+        options: options(&[fields.get(5), fields.get(dash + 3)]),
     })
+}
+
+fn options(lists: &[Option<&&[u8]>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for list in lists.iter().copied().flatten() {
+        for option in String::from_utf8_lossy(list).trim().split(',') {
+            if !option.is_empty() && !found.iter().any(|known| known == option) {
+                found.push(option.to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// Space, tab, newline and backslash stand there as `\040`, `\011`, `\012` and `\134`.
@@ -91,6 +106,13 @@ mod tests {
         assert_eq!(read[0].kind, "ext3");
         assert_eq!(read[0].device, "/dev/root");
         assert_eq!(read[2].kind, "tmpfs");
+    }
+
+    #[test]
+    fn options_of_the_mount_and_of_its_file_system_are_told_once_each() {
+        let read = parse(TEXT);
+        assert_eq!(read[0].options, ["rw", "noatime", "errors=continue"]);
+        assert_eq!(read[2].options, ["rw", "size=1024k"]);
     }
 
     #[test]

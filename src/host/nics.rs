@@ -2,13 +2,42 @@
 //! IPv4 addresses stand in `/proc/net/fib_trie` without their interface; `/proc/net/route` tells whose network it is.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::facts::text;
 
-/// The interfaces that have an address that others can reach: `eth0 192.0.2.2/24 (10000 Mbit/s)`.
-pub(super) fn read(root: &Path) -> Vec<String> {
+/// A network interface. It is printed as `eth0 192.0.2.2/24 (10000 Mbit/s)`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Nic {
+    /// Its name.
+    pub name: String,
+    /// Its addresses, each with the length of its network's prefix.
+    pub addresses: Vec<String>,
+    /// Its speed, Mbit/s; virtual ones have none.
+    pub speed_mbps: Option<u32>,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// The largest packet, bytes.
+    pub mtu: Option<u32>,
+}
+
+impl fmt::Display for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.addresses.join(" "))?;
+        match self.speed_mbps {
+            Some(speed) => write!(f, " ({speed} Mbit/s)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The interfaces that have an address that others can reach.
+pub(super) fn read(root: &Path) -> Vec<Nic> {
     let file = |path: &str| text(&root.join(path)).unwrap_or_default();
     let routes: Vec<Route> = file("proc/net/route").lines().filter_map(route).collect();
     let mut nics: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -21,13 +50,22 @@ pub(super) fn read(root: &Path) -> Vec<String> {
     for (interface, address) in file("proc/net/if_inet6").lines().filter_map(address6) {
         nics.entry(interface).or_default().push(address);
     }
-    let speed = |name: &str| file(&format!("sys/class/net/{name}/speed")).parse::<u32>();
     nics.into_iter()
-        .map(|(name, addresses)| match speed(&name) {
-            Ok(speed @ 1..) => format!("{name} {} ({speed} Mbit/s)", addresses.join(" ")),
-            _ => format!("{name} {}", addresses.join(" ")),
-        })
+        .map(|(name, addresses)| nic(root, name, addresses))
         .collect()
+}
+
+fn nic(root: &Path, name: String, addresses: Vec<String>) -> Nic {
+    let folder = root.join("sys/class/net").join(&name);
+    let number = |file: &str| text(&folder.join(file))?.parse::<u32>().ok();
+    let driver = std::fs::read_link(folder.join("device/driver")).ok();
+    Nic {
+        name,
+        addresses,
+        speed_mbps: number("speed").filter(|speed| *speed > 0),
+        driver: driver.and_then(|d| Some(d.file_name()?.to_string_lossy().into_owned())),
+        mtu: number("mtu"),
+    }
 }
 
 /// A network that an interface is on.

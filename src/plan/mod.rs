@@ -7,7 +7,7 @@ mod job;
 mod order;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,22 @@ pub struct Plan {
     pub deployments: Vec<Deployment>,
     /// All rounds in the order of execution.
     pub rounds: Vec<Round>,
+}
+
+impl Plan {
+    /// The names of all hosts that it uses.
+    #[must_use]
+    pub fn hosts(&self) -> BTreeSet<String> {
+        let of = |d: &Deployment| -> Vec<String> {
+            d.topology
+                .values()
+                .flatten()
+                .chain(&d.clients)
+                .cloned()
+                .collect()
+        };
+        self.deployments.iter().flat_map(of).collect()
+    }
 }
 
 /// A variant as installed on its hosts.

@@ -196,14 +196,10 @@ pub async fn hold(
     hosts: &BTreeMap<String, Arc<dyn Host>>,
     claim: Claim<'_>,
 ) -> Result<Vec<Lease>, RunError> {
-    let named = plan
-        .deployments
-        .iter()
-        .flat_map(|d| d.topology.values().flatten().chain(&d.clients));
     let mut leases = Vec::new();
-    for name in named.collect::<BTreeSet<_>>() {
+    for name in plan.hosts() {
         let host = hosts
-            .get(name)
+            .get(&name)
             .ok_or_else(|| RunError::NoHost(name.clone()))?;
         leases.push(host.lease(claim).await?);
     }

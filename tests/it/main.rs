@@ -11,6 +11,7 @@ mod host;
 mod load;
 mod local_run;
 mod plan;
+mod preflight;
 mod report;
 mod runner;
 mod snapshot;

@@ -283,9 +283,11 @@ impl Sample {
                 device: "/dev/nvme0n1p1".into(),
                 size_bytes: 960_197_124_096,
                 free_bytes: 712_964_571_136,
-                reflink: true,
+                reflink: Some(true),
+                options: Vec::new(),
             }),
             nics: vec!["eth0 10.0.0.7/24".into()],
+            ..Facts::default()
         };
         Manifest {
             format: 1,
@@ -298,7 +300,7 @@ impl Sample {
             source: "experiments/journal.yaml".into(),
             inventory: None,
             overrides: vec![format!("rounds.duration={}s", self.window)],
-            hosts: BTreeMap::from([("local".to_owned(), facts)]),
+            hosts: BTreeMap::from([("local".to_owned(), facts.into())]),
             programs: BTreeMap::from([("assay".to_owned(), "9f86d081884c7d65".repeat(4))]),
             versions: BTreeMap::from([
                 ("assay".to_owned(), "0.1.0".to_owned()),

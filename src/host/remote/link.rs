@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt,
@@ -153,15 +152,12 @@ impl Link {
         }
     }
 
-    /// How far the host's clock is ahead of this one and how long asking took, both in milliseconds. The host's answer is
-    /// taken to be from the midpoint of the round trip.
-    pub(in crate::host) async fn clock(&self) -> Result<(f64, f64), Lost> {
-        let (sent, watch) = (now_ms(), Instant::now());
+    /// What time it is there, µs of Unix time.
+    pub(in crate::host) async fn time(&self) -> Result<i64, Lost> {
         let mut asked = self.ask(|id| Ask::Clock { id });
         loop {
-            if let Answer::Clock { unix_ms, .. } = asked.answer().await? {
-                let round_trip = watch.elapsed().as_secs_f64() * 1000.0;
-                return Ok((unix_ms - (sent + round_trip / 2.0), round_trip));
+            if let Answer::Clock { unix_us, .. } = asked.answer().await? {
+                return Ok(unix_us);
             }
         }
     }
@@ -320,10 +316,6 @@ impl Answer {
             | Self::Held { id, .. } => *id,
         }
     }
-}
-
-fn now_ms() -> f64 {
-    jiff::Timestamp::now().as_microsecond() as f64 / 1000.0
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

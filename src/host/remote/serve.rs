@@ -91,9 +91,8 @@ impl Server {
         match ask {
             Ask::Enter { id, directory } => self.enter(id, &directory),
             Ask::Clock { id } => {
-                let now = jiff::Timestamp::now();
-                let unix_ms = now.as_microsecond() as f64 / 1000.0;
-                self.answer(&Answer::Clock { id, unix_ms });
+                let unix_us = jiff::Timestamp::now().as_microsecond();
+                self.answer(&Answer::Clock { id, unix_us });
             }
             Ask::Stop { id } => self.stop(id),
             Ask::Forget { name } => {

@@ -66,8 +66,8 @@ pub(super) enum Answer {
     Line { id: u64, text: String, next: u64 },
     /// How it ended.
     Ended { id: u64, end: Ending },
-    /// Milliseconds since 1970, UTC.
-    Clock { id: u64, unix_ms: f64 },
+    /// Microseconds since 1970, UTC.
+    Clock { id: u64, unix_us: i64 },
     /// It was done.
     Done { id: u64 },
     /// Another holds the host.

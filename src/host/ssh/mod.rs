@@ -122,21 +122,6 @@ impl SshHost {
         let looked = trust::look(target, folders).await;
         looked.map_err(|source| unreachable(target, source))
     }
-
-    /// How far its clock is ahead of this machine's and how long asking took, in milliseconds: the best of several tries.
-    ///
-    /// # Errors
-    /// It cannot be reached.
-    pub async fn clock(&self, tries: usize) -> Result<(f64, f64), HostError> {
-        let connection = self.0.connected().await?;
-        let mut best = None::<(f64, f64)>;
-        for _ in 0..tries.max(1) {
-            let asked = connection.link.clock().await;
-            let asked = asked.map_err(|_| self.0.lost("ask for the time"))?;
-            best = best.filter(|b| b.1 <= asked.1).or(Some(asked));
-        }
-        Ok(best.expect("it is tried at least once"))
-    }
 }
 
 impl Reach {
@@ -285,6 +270,15 @@ impl Reach {
         }
     }
 
+    async fn time(&self) -> Result<i64, HostError> {
+        let connection = self.connected().await?;
+        let asked = timeout(ANSWER, connection.link.time()).await;
+        asked
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| self.lost("ask for the time"))
+    }
+
     /// Gives the lease back and ends the connection.
     async fn close(&self) {
         let token = self.lease.lock().await.take();
@@ -421,6 +415,10 @@ impl Host for SshHost {
 
     fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {
         Box::pin(lease::take(&self.0, claim))
+    }
+
+    fn time(&self) -> Pending<'_, Result<i64, HostError>> {
+        Box::pin(self.0.time())
     }
 
     fn close(&self) -> Pending<'_, ()> {

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::artifacts::{End, Event, Run};
 use crate::database::Effective;
-use crate::host;
+use crate::host::preflight::{self, Finding};
+use crate::host::{Calibration, ClockOffset, Measure, Outlier, outliers};
 use crate::report::rows::{Counts, Difference, Disk, Facts, Program, Progress, RunFacts, Variant};
-use crate::units::Bytes;
 
 /// The run as a whole; its rounds are counted later.
 pub(super) fn run(run: &Run, description: Option<String>) -> RunFacts {
@@ -136,51 +136,63 @@ fn settings(variant: &Variant) -> BTreeMap<String, String> {
     settings
 }
 
-/// The hosts and what they are.
+/// The hosts, what they are, and how fast each was beside the others.
 pub(super) fn hosts(run: &Run) -> Vec<Facts> {
     let hosts = run.manifest.hosts.iter();
+    let calibrations = hosts
+        .clone()
+        .filter_map(|(name, record)| Some((name.clone(), record.calibration.clone()?)));
+    let outliers = outliers(&calibrations.collect());
     hosts
-        .map(|(name, facts)| Facts {
-            name: name.clone(),
-            facts: host_facts(facts),
+        .map(|(name, record)| {
+            let own: Vec<&Outlier> = outliers.iter().filter(|o| o.host == *name).collect();
+            let labelled = record.facts.labelled().into_iter();
+            let mut facts: Vec<_> = labelled.map(|(label, v)| (label.to_owned(), v)).collect();
+            facts.extend(record.clock.map(clock));
+            facts.extend(record.calibration.iter().flat_map(|c| calibration(c, &own)));
+            facts.extend(preflight(&record.preflight));
+            Facts {
+                name: name.clone(),
+                facts,
+            }
         })
         .collect()
 }
 
-fn host_facts(facts: &host::Facts) -> Vec<(String, String)> {
-    let bytes = |n: u64| Bytes(n).to_string();
-    let file_system = facts.file_system.as_ref();
-    let all = [
-        ("Host name", facts.hostname.clone()),
-        ("Operating system", facts.os.clone()),
-        ("Kernel", facts.kernel.clone()),
-        ("Architecture", facts.architecture.clone()),
-        ("CPU", facts.cpu.clone()),
-        ("CPUs online", facts.cpus.map(|n| n.to_string())),
-        ("Frequency governor", facts.governor.clone()),
-        ("Memory", facts.memory_bytes.map(bytes)),
-        ("Swap", facts.swap_bytes.map(bytes)),
-        ("Transparent huge pages", facts.thp.clone()),
-        (
-            "File system",
-            file_system.map(|f| format!("{} on {}, mounted at {}", f.kind, f.device, f.mount)),
-        ),
-        (
-            "Space",
-            file_system.map(|f| format!("{} free of {}", bytes(f.free_bytes), bytes(f.size_bytes))),
-        ),
-        (
-            "Reflinks",
-            file_system.map(|f| if f.reflink { "yes" } else { "no" }.to_owned()),
-        ),
-        (
-            "Network interfaces",
-            (!facts.nics.is_empty()).then(|| facts.nics.join(", ")),
-        ),
-    ];
-    all.into_iter()
-        .filter_map(|(label, value)| Some((label.to_owned(), value?)))
-        .collect()
+fn clock(clock: ClockOffset) -> (String, String) {
+    let doubt = clock.round_trip_ms / 2.0;
+    let text = format!("{:+.1} ms ± {doubt:.1} ms", clock.offset_ms);
+    ("Clock offset".to_owned(), text)
+}
+
+/// The values of a calibration; one that is much worse than the other hosts' says so.
+fn calibration(found: &Calibration, outliers: &[&Outlier]) -> Vec<(String, String)> {
+    let values = Measure::ALL.into_iter().filter_map(|measure| {
+        let (value, unit) = (measure.of(found)?, measure.unit());
+        let mark = outliers.iter().find(|o| o.measure == measure);
+        let mark = mark.map_or(String::new(), |outlier| {
+            format!(
+                " (slow: the other hosts' median is {:.3} {unit})",
+                outlier.median
+            )
+        });
+        Some((
+            measure.label().to_owned(),
+            format!("{value:.3} {unit}{mark}"),
+        ))
+    });
+    values.collect()
+}
+
+/// What pre-flight warned of.
+fn preflight(findings: &[Finding]) -> Option<(String, String)> {
+    let bad = |f: &&Finding| matches!(f.status, preflight::Status::Warn | preflight::Status::Fail);
+    let texts: Vec<String> = findings
+        .iter()
+        .filter(bad)
+        .map(|f| format!("{}: {}, wanted {}", f.item, f.found, f.wanted))
+        .collect();
+    (!texts.is_empty()).then(|| ("Pre-flight".to_owned(), texts.join("; ")))
 }
 
 /// The programs that were used.
