@@ -129,7 +129,7 @@ async fn this_machines_clock_is_its_own() {
         limit: MINUTE,
         stop: &stop,
     };
-    let found = clock_offset(&place.host(), bounds).await.unwrap();
+    let found = clock_offset(&place.host()).await.unwrap();
     assert!(found.round_trip_ms > 0.0);
     // The truth, 0, lies within half of the round trip.
     assert!(
@@ -396,7 +396,7 @@ fn what_nobody_has_is_a_mistake_of_the_user() {
 #[tokio::test]
 async fn a_host_that_a_run_holds_is_neither_changed_nor_calibrated() {
     let place = Place::new(EXPERIMENT);
-    let lease = place.host().lease("run x").await.unwrap();
+    let lease = place.host().lease(assay::host::Claim::of("run x")).await.unwrap();
     for args in [
         ["check", "--apply"],
         ["check", "--revert"],
