@@ -7,12 +7,13 @@ use std::rc::Rc;
 use super::super::bad::Bad;
 use super::super::files::{lay, without};
 use super::super::problem::Diagnostic;
+use super::super::scalar::whole;
 use super::super::source::Place;
 use super::super::suggest;
 use super::super::tree::{Entry, Item, Point, Scalar, Value, Way};
 use super::super::vars::join;
 use super::super::walk::Walked;
-use super::address::{self, Addresses};
+use super::address;
 use super::groups::Groups;
 use super::range;
 
@@ -95,16 +96,17 @@ struct Defaults<'a> {
 
 impl<'a> Defaults<'a> {
     fn of(written: &'a Walked, found: &mut Vec<Diagnostic>) -> Self {
-        let entry = written.sound.get("defaults");
-        if let Some(entry) = entry {
+        let item = written.sound.get("defaults").map(|entry| {
             let way = Way::default().enter(entry);
-            for key in ["address", "data_address"] {
-                shared_address(entry, key, &way, found);
-            }
-        }
-        Self {
             // An alias is kept with the entries that it brings.
-            item: entry.map(|entry| lay(&entry.item.with(Value::Mapping(Vec::new())), &entry.item)),
+            let empty = entry.item.with(Value::Mapping(Vec::new()));
+            let item = lay(&empty, &entry.item);
+            let keys = ["address", "data_address"];
+            keys.iter()
+                .fold(item, |item, key| shared_address(item, key, &way, found))
+        });
+        Self {
+            item,
             bad: written.bad.below("defaults"),
         }
     }
@@ -115,29 +117,28 @@ impl<'a> Defaults<'a> {
 }
 
 /// A default address is that of every host, so it can neither be many nor bring a port.
-fn shared_address(defaults: &Entry, key: &str, way: &Way, found: &mut Vec<Diagnostic>) {
-    let Some(entry) = defaults.item.get(key) else {
-        return;
+fn shared_address(item: Item, key: &str, way: &Way, found: &mut Vec<Diagnostic>) -> Item {
+    let Some(entry) = item.get(key) else {
+        return item;
     };
-    let addresses = entry
-        .item
-        .scalar()
-        .and_then(|scalar| address::parse(&scalar.text).ok());
-    let (message, help) = match addresses {
-        Some(Addresses { hosts, .. }) if hosts.len() > 1 => (
-            "a range has no meaning in `defaults`",
-            "write it at the hosts: `kv[1-3]: {address: \"10.0.0.[11-13]\"}`".to_owned(),
-        ),
-        Some(Addresses {
-            port: Some(port), ..
-        }) => (
+    let scalar = entry.item.scalar();
+    let Some(Ok(addresses)) = scalar.map(|scalar| address::parse(&scalar.text)) else {
+        return item;
+    };
+    let (message, help) = match (&addresses.hosts[..], addresses.port) {
+        ([address], None) => return set(&item, entry, key, address),
+        ([_], Some(port)) => (
             "a default address has no port",
             format!("write `port: {port}` beside it"),
         ),
-        _ => return,
+        _ => (
+            "a range has no meaning in `defaults`",
+            "write it at the hosts: `kv[1-3]: {address: \"10.0.0.[11-13]\"}`".to_owned(),
+        ),
     };
     let point = way.enter(entry).point(&entry.item);
     found.push(Diagnostic::point(point, format!("defaults.{key}"), message).help(help));
+    item
 }
 
 struct Expansion<'a> {
@@ -331,7 +332,6 @@ impl Expansion<'_> {
 
     /// The port of an address, unless the host has it from its own key.
     fn port(&mut self, host: &Host<'_>, address: &Entry, port: u16) -> Option<String> {
-        let port = port.to_string();
         let path = format!("{}.port", host.path);
         if self.is_local(host) {
             let message = "the address of this machine has no port";
@@ -342,10 +342,10 @@ impl Expansion<'_> {
             return None;
         }
         let Some(own) = host.get("port") else {
-            return (!self.written.holds(&path)).then_some(port);
+            return (!self.written.holds(&path)).then(|| port.to_string());
         };
         let text = own.item.scalar().map_or("", |scalar| &*scalar.text);
-        if text.replace('_', "") != port {
+        if whole(text) != Ok(port.into()) {
             let message = format!(
                 "the port is `{}` here and `{port}` in the address",
                 suggest::shown(text)

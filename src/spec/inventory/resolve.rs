@@ -30,12 +30,6 @@ pub(super) fn resolve(inventory: &mut Inventory, folder: &Path, here: &Path) {
         if let Some(path) = &mut host.assay {
             *path = absolute(folder, path);
         }
-        for address in [&mut host.address, &mut host.data_address]
-            .into_iter()
-            .flatten()
-        {
-            *address = bare(address);
-        }
     }
 }
 
@@ -49,12 +43,4 @@ fn over_ssh(host: &mut Host, name: &str) {
 
 fn absolute(folder: &Path, path: &str) -> String {
     clean(&folder.join(path)).display().to_string()
-}
-
-/// The address without brackets.
-fn bare(address: &str) -> String {
-    let inner = address
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    inner.unwrap_or(address).to_owned()
 }

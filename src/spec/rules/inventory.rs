@@ -79,14 +79,17 @@ fn directories(inventory: &Inventory, bad: &Bad, findings: &mut Findings) {
 }
 
 fn directory_over_ssh(path: String, directory: &str, findings: &mut Findings) {
-    let below = directory.strip_prefix('/').or(directory.strip_prefix("~/"));
-    let Some(below) = below else {
+    let of_home = directory.strip_prefix("~/");
+    // The home itself is no place for what is emptied and removed.
+    let is_home = of_home.is_some_and(|below| clean(Path::new(below)).as_os_str().is_empty());
+    let below = directory.strip_prefix('/').or(of_home);
+    let Some(below) = below.filter(|_| !is_home) else {
         let message = format!(
             "the directory on a host over SSH is absolute or below `~/`, found `{}`",
             super::super::suggest::shown(directory)
         );
         let help = match directory {
-            "~" => "write `~/.assay`".to_owned(),
+            _ if is_home || directory == "~" => "write `~/.assay`".to_owned(),
             _ if directory.starts_with('~') => "write the whole path".to_owned(),
             _ => format!(
                 "write `~/{}`, or the whole path",

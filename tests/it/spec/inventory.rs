@@ -165,6 +165,18 @@ hosts:
 }
 
 #[test]
+fn a_default_address_is_that_of_hosts_that_differ_by_port() {
+    let text = "
+defaults: {address: \"[::1]\", data_address: \"fd00::[5-5]\"}
+hosts: {a: {port: 2201}, b: {port: 2202}, c: {address: 10.0.0.1}}
+";
+    let inventory = inventory(text);
+    assert_eq!(addresses(&inventory), "a=::1 2201, b=::1 2202, c=10.0.0.1");
+    let data = inventory.hosts["c"].data_address.as_deref();
+    assert_eq!(data, Some("fd00::5"));
+}
+
+#[test]
 fn aliases_and_merge_keys_work_in_inventories() {
     let text = "
 hosts:
