@@ -1,7 +1,9 @@
 //! `assay agent NAME`: work on this host for another assay process. One line of JSON in, lines of JSON out.
 //! It ends when its caller does: its standard input then reaches its end.
 
+use std::fs::File;
 use std::io::{BufRead as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -11,6 +13,7 @@ use serde_json::Value;
 
 use super::args::Agent;
 use super::error::Code;
+use crate::host::transfer::Served;
 use crate::host::{self, Reply};
 use crate::{database, load, snapshot};
 
@@ -23,6 +26,9 @@ struct Folder {
 }
 
 pub(super) fn agent(args: &Agent) -> Code {
+    if host::transfer::is_ours(&args.name) {
+        return transfer(&args.name);
+    }
     let mut line = String::new();
     let request = match std::io::stdin().lock().read_line(&mut line) {
         Ok(_) => serde_json::from_str::<Value>(&line)
@@ -38,6 +44,20 @@ pub(super) fn agent(args: &Agent) -> Code {
     };
     say(&outcome.map_or_else(Reply::<Value, _>::Failed, Reply::Done));
     code
+}
+
+/// The agents of transfers have standard input and output for themselves, without the buffers for lines.
+fn transfer(name: &str) -> Code {
+    let input = std::io::stdin().as_fd().try_clone_to_owned();
+    let output = std::io::stdout().as_fd().try_clone_to_owned();
+    let (Ok(input), Ok(output)) = (input, output) else {
+        return Code::Internal;
+    };
+    match host::transfer::serve(name, File::from(input), File::from(output)) {
+        Some(Served::Done) => Code::Fine,
+        Some(Served::Abandoned) => Code::Cancelled,
+        Some(Served::Failed) | None => Code::Internal,
+    }
 }
 
 fn work(name: &str, request: Value) -> Outcome {

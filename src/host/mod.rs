@@ -2,6 +2,7 @@
 //! Work on a host is done by the assay binary itself (`assay agent NAME`), never by shell text.
 
 mod agent;
+mod channel;
 mod facts;
 mod fake;
 mod lease;
@@ -10,6 +11,7 @@ mod mounts;
 mod nics;
 mod orphan;
 mod process;
+pub mod transfer;
 mod tree;
 
 use std::future::Future;
@@ -18,6 +20,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use agent::{AgentError, Hearing, Reply, ask, call};
+pub use channel::{Channel, Channels};
 pub use facts::{Facts, FileSystem, gather};
 pub use fake::{Call, FakeHost, Fault, Files};
 pub use local::LocalHost;

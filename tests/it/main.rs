@@ -15,3 +15,4 @@ mod report;
 mod runner;
 mod snapshot;
 mod spec;
+mod transfer;
