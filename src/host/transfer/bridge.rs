@@ -134,6 +134,7 @@ where
                 source,
             }
         }
+        Stop::Stream(error) if error.kind() == io::ErrorKind::TimedOut => silent(channels, silence),
         Stop::Stream(_) => match farewell {
             Ok(Ok(output)) => ended_early(channels, agent, &output),
             Ok(Err(error)) => error.into(),

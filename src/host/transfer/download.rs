@@ -203,19 +203,19 @@ impl Listed {
                 length: 0,
             }),
         };
-        let left: u64 = self.files[self.done..].iter().map(|f| f.entry.size()).sum();
-        let left = left - opened.length;
         opened
             .take(line, packing, entry.size(), &path, &mut |bytes| {
                 *moved += bytes;
                 progress(bytes);
             })
             .map_err(|stop| match stop {
-                Stop::Here(fault) => Stop::Here(fault.wanting(left)),
-                stop => stop,
-            })
-            // An aborted content is followed by the reason.
-            .or_else(|stop| Err(reason(line, stop)))?;
+                Stop::Here(fault) => {
+                    let left: u64 = self.files[self.done..].iter().map(|f| f.entry.size()).sum();
+                    Stop::Here(fault.wanting(left - opened.length))
+                }
+                // A content that was torn is followed by the reason.
+                stop => reason(line, stop),
+            })?;
         let Offer::Sha256(sha256) = hear(line)? else {
             return Err(unexpected());
         };

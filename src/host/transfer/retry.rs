@@ -6,10 +6,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use tokio::time::sleep;
 
+/// A transfer loses no more connections than that: what was written to a connection need not have arrived.
+const MOST: u32 = 100;
+
 /// How often a transfer goes on after the connection was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Connections that may be lost in a row without a byte transferred.
+    /// Connections that may be lost in a row without a byte transferred; with none, the first loss is the end.
     pub times: u32,
     /// The pause before the second connection; each further one is twice as long.
     pub first: Duration,
@@ -45,6 +48,7 @@ impl Retry {
             random: Pcg64::seed_from_u64(self.seed),
             retry: self,
             lost: 0,
+            in_all: 0,
         }
     }
 }
@@ -53,22 +57,22 @@ impl Retry {
 pub(super) struct Pauses {
     retry: Retry,
     random: Pcg64,
-    /// Connections that were lost in a row.
+    /// Connections that were lost in a row without progress.
     lost: u32,
+    in_all: u32,
 }
 
 impl Pauses {
     /// Waits before the next connection; `false` if there shall be none.
     pub(super) async fn next(&mut self, made_progress: bool) -> bool {
-        if made_progress {
-            self.lost = 0;
-        }
-        if self.lost >= self.retry.times {
+        self.lost = if made_progress { 0 } else { self.lost + 1 };
+        self.in_all += 1;
+        if self.retry.times == 0 || self.lost > self.retry.times || self.in_all > MOST {
             return false;
         }
-        let pause = self.retry.first.saturating_mul(1 << self.lost.min(20));
+        let doublings = self.lost.saturating_sub(1).min(20);
+        let pause = self.retry.first.saturating_mul(1 << doublings);
         let pause = pause.min(self.retry.longest);
-        self.lost += 1;
         sleep(pause.mul_f64(self.random.random_range(0.5..=1.0))).await;
         true
     }
@@ -110,10 +114,21 @@ mod tests {
             ..Retry::some(3)
         }
         .pauses();
-        for _ in 0..4 {
-            assert!(waited(&mut pauses, true).await.is_some());
+        for made_progress in [true, true, false, true, false] {
+            assert!(waited(&mut pauses, made_progress).await.is_some());
         }
         assert_eq!(waited(&mut pauses, false).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_connection_is_lost_for_ever() {
+        let mut pauses = Retry::some(3).pauses();
+        let mut lost = 1;
+        while waited(&mut pauses, true).await.is_some() {
+            lost += 1;
+        }
+        assert_eq!(lost, MOST + 1);
+        assert_eq!(waited(&mut Retry::NEVER.pauses(), true).await, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -105,8 +105,11 @@ async fn a_download_that_is_cut_anywhere_goes_on_from_there() {
             receive(&host, "x", &here.path().join("x")).await.unwrap();
             host.wire().1
         };
-        let cuts = (0..500).step_by(61).chain((1000..whole).step_by(41_111));
-        for cut in cuts.chain([whole - 1]) {
+        let cuts = (0..500)
+            .step_by(61)
+            .chain((1000..whole - 200).step_by(41_111));
+        // The list's length depends on the digits of times.
+        for cut in cuts.chain([whole - 200]) {
             let host = FolderHost::cutting([after(cut)]);
             fs::create_dir_all(&host.root).unwrap();
             fs::write(host.path("x"), &content).unwrap();
