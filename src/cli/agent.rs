@@ -1,7 +1,9 @@
 //! `assay agent NAME`: work on this host for another assay process. One line of JSON in, lines of JSON out.
 //! It ends when its caller does: its standard input then reaches its end.
 
+use std::fs::File;
 use std::io::{BufRead as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,7 @@ use super::args::Agent;
 use super::error::Code;
 use super::output;
 use super::session::now;
+use crate::host::transfer::Served;
 use crate::host::{self, Reply, preflight};
 use crate::{database, load, snapshot};
 
@@ -33,6 +36,7 @@ pub(super) fn agent(args: &Agent) -> Code {
                 std::env::current_exe().and_then(|assay| host::supervise(folder, &assay)),
             );
         }
+        (name, _) if host::transfer::is_ours(name) => return transfer(name),
         _ => {}
     }
     let mut line = String::new();
@@ -72,6 +76,20 @@ fn code_of(result: std::io::Result<()>) -> Code {
             output::say(format_args!("assay agent: {error}"));
             Code::Internal
         }
+    }
+}
+
+/// The agents of transfers have standard input and output for themselves, without the buffers for lines.
+fn transfer(name: &str) -> Code {
+    let input = std::io::stdin().as_fd().try_clone_to_owned();
+    let output = std::io::stdout().as_fd().try_clone_to_owned();
+    let (Ok(input), Ok(output)) = (input, output) else {
+        return Code::Internal;
+    };
+    match host::transfer::serve(name, File::from(input), File::from(output)) {
+        Some(Served::Done) => Code::Fine,
+        Some(Served::Abandoned) => Code::Cancelled,
+        Some(Served::Failed) | None => Code::Internal,
     }
 }
 

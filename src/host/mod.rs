@@ -18,6 +18,7 @@ mod process;
 mod remote;
 mod retry;
 mod ssh;
+pub mod transfer;
 mod tree;
 
 use std::future::Future;

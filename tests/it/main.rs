@@ -17,3 +17,4 @@ mod runner;
 mod snapshot;
 mod spec;
 mod ssh;
+mod transfer;

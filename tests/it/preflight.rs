@@ -396,7 +396,11 @@ fn what_nobody_has_is_a_mistake_of_the_user() {
 #[tokio::test]
 async fn a_host_that_a_run_holds_is_neither_changed_nor_calibrated() {
     let place = Place::new(EXPERIMENT);
-    let lease = place.host().lease(assay::host::Claim::of("run x")).await.unwrap();
+    let lease = place
+        .host()
+        .lease(assay::host::Claim::of("run x"))
+        .await
+        .unwrap();
     for args in [
         ["check", "--apply"],
         ["check", "--revert"],
