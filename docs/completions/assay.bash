@@ -25,6 +25,9 @@ _assay() {
             assay,completions)
                 cmd="assay__subcmd__completions"
                 ;;
+            assay,hosts)
+                cmd="assay__subcmd__hosts"
+                ;;
             assay,init)
                 cmd="assay__subcmd__init"
                 ;;
@@ -58,6 +61,12 @@ _assay() {
             assay,verify)
                 cmd="assay__subcmd__verify"
                 ;;
+            assay__subcmd__hosts,check)
+                cmd="assay__subcmd__hosts__subcmd__check"
+                ;;
+            assay__subcmd__hosts,facts)
+                cmd="assay__subcmd__hosts__subcmd__facts"
+                ;;
             *)
                 ;;
         esac
@@ -65,7 +74,7 @@ _assay() {
 
     case "${cmd}" in
         assay)
-            opts="-v -q -h -V --artifacts --json --verbose --quiet --color --help --version init check plan run resume status list show report verify schema completions man agent"
+            opts="-v -q -h -V --artifacts --json --verbose --quiet --color --help --version init check plan run resume status list show report verify hosts schema completions man agent"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -149,6 +158,100 @@ _assay() {
                 return 0
             fi
             case "${prev}" in
+                --artifacts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        assay__subcmd__hosts)
+            opts="-v -q -h --artifacts --json --verbose --quiet --color --help check facts"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --artifacts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        assay__subcmd__hosts__subcmd__check)
+            opts="-i -v -q -h --inventory --set --system --apply --revert --artifacts --json --verbose --quiet --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --inventory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --artifacts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        assay__subcmd__hosts__subcmd__facts)
+            opts="-i -v -q -h --inventory --set --calibrate --artifacts --json --verbose --quiet --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --inventory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --artifacts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -307,7 +410,7 @@ _assay() {
             return 0
             ;;
         assay__subcmd__resume)
-            opts="-v -q -h --accept-changed-spec --accept-changed-host --artifacts --json --verbose --quiet --color --help"
+            opts="-v -q -h --accept-changed-spec --accept-changed-host --ignore-preflight --artifacts --json --verbose --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -329,7 +432,7 @@ _assay() {
             return 0
             ;;
         assay__subcmd__run)
-            opts="-i -v -q -h --inventory --set --artifacts --json --verbose --quiet --color --help"
+            opts="-i -v -q -h --inventory --set --ignore-preflight --artifacts --json --verbose --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

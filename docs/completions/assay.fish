@@ -43,6 +43,7 @@ complete -c assay -n "__fish_assay_needs_command" -f -a "list" -d 'List all runs
 complete -c assay -n "__fish_assay_needs_command" -f -a "show" -d 'Print the results of a run'
 complete -c assay -n "__fish_assay_needs_command" -f -a "report" -d 'Make the report of a run in other formats or places'
 complete -c assay -n "__fish_assay_needs_command" -f -a "verify" -d 'Check every file of a run against its checksums'
+complete -c assay -n "__fish_assay_needs_command" -f -a "hosts" -d 'Look at hosts: what they are, and what would spoil an experiment'
 complete -c assay -n "__fish_assay_needs_command" -f -a "schema" -d 'Print the JSON Schema of experiments or inventories'
 complete -c assay -n "__fish_assay_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c assay -n "__fish_assay_needs_command" -f -a "man" -d 'Print the man page'
@@ -81,6 +82,7 @@ complete -c assay -n "__fish_assay_using_subcommand run" -l artifacts -d 'Folder
 complete -c assay -n "__fish_assay_using_subcommand run" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand run" -l ignore-preflight -d 'Begin although pre-flight fails; what it found is recorded with the run'
 complete -c assay -n "__fish_assay_using_subcommand run" -l json -d 'Print the result as JSON'
 complete -c assay -n "__fish_assay_using_subcommand run" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand run" -s q -l quiet -d 'Say only results and errors'
@@ -91,6 +93,7 @@ always\t'Always'
 never\t'Never'"
 complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-spec -d 'Go on although the experiment\'s file has changed since, and record the difference'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-host -d 'Go on although the host or the program is another one, and record the difference'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l ignore-preflight -d 'Go on although pre-flight fails'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l json -d 'Print the result as JSON'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s q -l quiet -d 'Say only results and errors'
@@ -141,6 +144,40 @@ complete -c assay -n "__fish_assay_using_subcommand verify" -l json -d 'Print th
 complete -c assay -n "__fish_assay_using_subcommand verify" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -f -a "check" -d 'Compare hosts with what a system wants of them, and mend what can be mended'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -f -a "facts" -d 'Print what hosts are and how fast'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l system -d 'System whose wants are checked (default: the experiment\'s, else sqlite, which wants least)' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l apply -d 'Make the safe fixes, and list them; they last until the next boot'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l revert -d 'Put back every value that `--apply` changed'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -l calibrate -d 'Measure CPU, memory, disk and network as well: about a second a host'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand schema" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand schema" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'

@@ -114,18 +114,13 @@ fn work(name: &str, request: Value) -> Outcome {
     }
 }
 
+/// The host's directory need not be there yet, and is not made: looking changes nothing.
 fn facts(folder: &Folder) -> Outcome {
-    std::fs::create_dir_all(&folder.directory).map_err(|e| {
-        vec![
-            format!("cannot make `{}`", folder.directory.display()),
-            e.to_string(),
-        ]
-    })?;
     let mut facts = host::gather(&folder.directory);
-    if let Some(file_system) = &mut facts.file_system {
-        file_system.reflink = snapshot::directory::probe(&folder.directory)
-            .ok()
-            .map(|found| found.reflink);
+    let there = folder.directory.ancestors().find(|f| f.is_dir());
+    if let (Some(file_system), Some(there)) = (&mut facts.file_system, there) {
+        let probed = snapshot::directory::probe(there);
+        file_system.reflink = probed.ok().map(|found| found.reflink);
     }
     Ok(serde_json::to_value(facts).expect("facts are plain data"))
 }

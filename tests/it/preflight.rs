@@ -275,6 +275,10 @@ fn hosts_facts_prints_what_hosts_are() {
     let place = Place::new(EXPERIMENT);
     let (shown, _) = place.ends(0, &["hosts", "facts"]);
     assert!(
+        !place.path().join(".assay").exists(),
+        "to look makes nothing"
+    );
+    assert!(
         shown.starts_with("local\n") && shown.contains("Kernel"),
         "{shown}"
     );

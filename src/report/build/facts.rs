@@ -218,6 +218,53 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_host_that_is_slower_than_the_others_says_so_beside_its_value() {
+        let of = |fsync_p50_ms| Calibration {
+            cpu_ms: 30.0,
+            memory_gb_s: 10.0,
+            fsync_p50_ms,
+            fsync_p99_ms: 9.0,
+            network_ms: BTreeMap::new(),
+        };
+        let hosts = [("a", 1.0), ("b", 1.2), ("c", 4.0)];
+        let hosts = hosts.map(|(name, ms)| (name.to_owned(), of(ms)));
+        let outliers = outliers(&hosts.clone().into());
+        let shown = |host: usize| {
+            let (name, found) = &hosts[host];
+            let own: Vec<_> = outliers.iter().filter(|o| o.host == *name).collect();
+            calibration(found, &own)
+        };
+        let line = |label: &str, value: &str| (label.to_owned(), value.to_owned());
+        let fine = [
+            line("CPU loop", "30.000 ms"),
+            line("Memory copy", "10.000 GB/s"),
+        ];
+        assert_eq!(shown(0)[..2], fine);
+        assert_eq!(shown(0)[2], line("fsync, median", "1.000 ms"));
+        let slow = "4.000 ms (slow: the other hosts' median is 1.100 ms)";
+        assert_eq!(shown(2)[2], line("fsync, median", slow));
+    }
+
+    #[test]
+    fn what_pre_flight_warned_of_stands_with_the_host() {
+        let of = |item: &str, status| Finding {
+            item: item.into(),
+            status,
+            found: "on".into(),
+            wanted: "off".into(),
+            why: String::new(),
+            fix: None,
+        };
+        let found = [
+            of("swap", preflight::Status::Warn),
+            of("thp", preflight::Status::Ok),
+        ];
+        let expected = ("Pre-flight".to_owned(), "swap: on, wanted off".to_owned());
+        assert_eq!(preflight(&found), Some(expected));
+        assert_eq!(preflight(&found[1..]), None);
+    }
+
+    #[test]
     fn only_settings_that_differ_are_differences() {
         let variant = |name: &str, tunables: &[(&str, &str)]| Variant {
             name: name.into(),
