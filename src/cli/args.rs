@@ -83,6 +83,8 @@ pub(super) enum Command {
     Report(Report),
     /// Check every file of a run against its checksums
     Verify(OneRun),
+    /// Make hosts on this machine, for trials and tests
+    Lab(super::lab::LabArgs),
     /// Print the JSON Schema of experiments or inventories
     Schema(Schema),
     /// Print the completions of a shell

@@ -8,6 +8,7 @@ mod error;
 mod generate;
 mod init;
 mod inputs;
+mod lab;
 mod list;
 mod output;
 mod plan;
@@ -76,6 +77,7 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
         Command::Show(args) => show::show(&global, &args),
         Command::Report(args) => report::report(&global, &args),
         Command::Verify(args) => verify::verify(&global, &args),
+        Command::Lab(args) => lab::lab(&global, &args),
         Command::Schema(args) => generate::schema(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

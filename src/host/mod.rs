@@ -4,6 +4,7 @@
 mod agent;
 mod facts;
 mod fake;
+pub mod lab;
 mod lease;
 mod local;
 mod mounts;
