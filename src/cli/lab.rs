@@ -134,15 +134,20 @@ fn delay(text: &str) -> Result<Duration, String> {
 
 /// Reads `10mbit`, in bits a second.
 fn rate(text: &str) -> Result<u64, String> {
-    let units = [("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)];
+    let units = [
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+    ];
     let lower = text.to_ascii_lowercase();
     let read = units.iter().find_map(|(unit, factor)| {
         let number: u64 = lower.strip_suffix(unit)?.trim().parse().ok()?;
         number.checked_mul(*factor)
     });
     let in_range = |rate: &u64| (8_000..=100_000_000_000).contains(rate);
-    read.filter(in_range)
-        .ok_or_else(|| "it is a whole number with `kbit`, `mbit` or `gbit`, from 8kbit to 100gbit".to_owned())
+    read.filter(in_range).ok_or_else(|| {
+        "it is a whole number with `kbit`, `mbit` or `gbit`, from 8kbit to 100gbit".to_owned()
+    })
 }
 
 fn loss(text: &str) -> Result<f64, String> {
@@ -153,7 +158,8 @@ fn loss(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn lab(global: &Global, args: &LabArgs) -> Result<Code, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::from_error(Code::Internal, &error))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::from_error(Code::Internal, &error))?;
     let labs = Labs::new(&args.labs, program);
     let fault = |host: &OneHost, fault: Fault| inflict(global, &labs, &host.host, &fault);
     match &args.command {
@@ -180,7 +186,8 @@ pub(super) fn lab(global: &Global, args: &LabArgs) -> Result<Code, Failure> {
 fn up(global: &Global, labs: Labs, args: &Up) -> Result<Code, Failure> {
     let default = || Path::new("inventories").join(format!("lab-{}.yaml", args.name));
     let shown = args.inventory.clone().unwrap_or_else(default);
-    let inventory = std::path::absolute(&shown).map_err(|error| Failure::from_error(Code::Usage, &error))?;
+    let inventory =
+        std::path::absolute(&shown).map_err(|error| Failure::from_error(Code::Usage, &error))?;
     let wanted = Wanted {
         name: args.name.clone(),
         hosts: args.hosts,
@@ -188,7 +195,8 @@ fn up(global: &Global, labs: Labs, args: &Up) -> Result<Code, Failure> {
         inventory,
     };
     let stop = CancellationToken::new();
-    let _signals = until_signal(&stop).map_err(|error| Failure::from_error(Code::Internal, &error))?;
+    let _signals =
+        until_signal(&stop).map_err(|error| Failure::from_error(Code::Internal, &error))?;
     let labs = labs.until(stop);
     let say = |what: &str| {
         if !global.quiet {
@@ -243,9 +251,7 @@ fn until_signal(stop: &CancellationToken) -> std::io::Result<tokio::runtime::Run
 }
 
 fn lab_json(labs: &Labs, lab: &Lab) -> Value {
-    let host = |host: &crate::host::lab::Entry| {
-        json!({"name": host.name, "address": host.address, "address6": host.address6})
-    };
+    let host = |host: &crate::host::lab::Entry| json!({"name": host.name, "address": host.address, "address6": host.address6});
     json!({
         "lab": lab.name,
         "inventory": lab.inventory,
@@ -293,7 +299,13 @@ fn rows(status: &Status) -> Vec<[String; 5]> {
     let word = |state: &HostState| remark(status).map_or_else(|| state.to_string(), str::to_owned);
     let Some(lab) = &status.lab else {
         let remark = remark(status).unwrap_or_default().to_owned();
-        return vec![[status.name.clone(), String::new(), remark, String::new(), String::new()]];
+        return vec![[
+            status.name.clone(),
+            String::new(),
+            remark,
+            String::new(),
+            String::new(),
+        ]];
     };
     let pairs = lab.hosts.iter().zip(&status.states);
     pairs
@@ -311,7 +323,10 @@ fn rows(status: &Status) -> Vec<[String; 5]> {
 
 fn status_json(status: &Status) -> Value {
     let lab = status.lab.as_ref();
-    let hosts = lab.iter().flat_map(|lab| lab.hosts.iter()).zip(&status.states);
+    let hosts = lab
+        .iter()
+        .flat_map(|lab| lab.hosts.iter())
+        .zip(&status.states);
     let hosts = hosts.map(|(host, state)| {
         json!({"name": host.name, "address": host.address, "address6": host.address6, "state": state})
     });
@@ -332,7 +347,8 @@ fn down(global: &Global, labs: &Labs, args: &Down) -> Result<Code, Failure> {
         vec![args.name.clone()]
     };
     for name in &names {
-        labs.down(name, &|what| output::say(what)).map_err(failure)?;
+        labs.down(name, &|what| output::say(what))
+            .map_err(failure)?;
         if !global.quiet && !global.json {
             output::say(format_args!("lab `{name}` is removed"));
         }
@@ -402,13 +418,20 @@ fn failure(error: LabError) -> Failure {
         | LabError::Io { .. } => Code::Host,
     };
     let hint = match &error {
-        LabError::Exists(name) => Some(format!("`assay lab down {name}` removes it; `--name` gives another name")),
-        LabError::None(_) | LabError::NoHost(_) => Some("`assay lab list` shows labs and hosts".to_owned()),
+        LabError::Exists(name) => Some(format!(
+            "`assay lab down {name}` removes it; `--name` gives another name"
+        )),
+        LabError::None(_) | LabError::NoHost(_) => {
+            Some("`assay lab list` shows labs and hosts".to_owned())
+        }
         LabError::Ambiguous { .. } => Some("say which one: LAB/HOST".to_owned()),
         LabError::Inventory { .. } => Some("choose another file with `--inventory`".to_owned()),
         LabError::Folder { .. } => Some("choose another folder with `--labs`".to_owned()),
         LabError::Busy(_) => Some("wait for it, or stop it with Ctrl-C".to_owned()),
-        LabError::State { .. } => Some("`assay lab heal` boots a killed host; `assay lab down` removes a half-made lab".to_owned()),
+        LabError::State { .. } => Some(
+            "`assay lab heal` boots a killed host; `assay lab down` removes a half-made lab"
+                .to_owned(),
+        ),
         LabError::NoNetwork => Some("remove a route, or another lab".to_owned()),
         LabError::Undead(_) => Some("wait until they end, then `assay lab down` again".to_owned()),
         _ => None,

@@ -35,11 +35,7 @@ impl Network {
             (1 << bits) - 1
         };
         let host = bits - u32::from(self.length).min(bits);
-        if host == 128 {
-            0
-        } else {
-            ones >> host << host
-        }
+        if host == 128 { 0 } else { ones >> host << host }
     }
 
     fn width(self) -> u32 {
@@ -245,10 +241,7 @@ mod tests {
     fn addresses_and_routes_are_read_from_what_the_system_prints() {
         let addresses = r#"[{"ifname":"eth0","addr_info":[{"family":"inet","local":"192.0.2.2","prefixlen":24},
             {"family":"inet6","local":"fd00::2","prefixlen":64}]},{"ifname":"x"},{}]"#;
-        assert_eq!(
-            networks(addresses),
-            taken(&["192.0.2.2/24", "fd00::2/64"])
-        );
+        assert_eq!(networks(addresses), taken(&["192.0.2.2/24", "fd00::2/64"]));
         let routes = r#"[{"dst":"default","gateway":"192.0.2.1"},{"dst":"10.1.0.0/16"},{"type":"local","dst":"127.0.0.1"}]"#;
         assert_eq!(networks(routes), taken(&["10.1.0.0/16", "127.0.0.1"]));
         assert_eq!(networks(""), []);

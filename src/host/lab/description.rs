@@ -184,11 +184,10 @@ impl Labs {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io("read", &path)(error)),
         };
-        let lab: Lab =
-            serde_json::from_slice(&text).map_err(|source| LabError::Description {
-                path: path.clone(),
-                source,
-            })?;
+        let lab: Lab = serde_json::from_slice(&text).map_err(|source| LabError::Description {
+            path: path.clone(),
+            source,
+        })?;
         if !lab.is_sound(name) {
             let why = "it is no description of this lab".to_owned();
             return Err(LabError::Foreign { path, why });

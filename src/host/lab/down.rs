@@ -5,7 +5,9 @@ use std::fs::File;
 
 use super::description::FILE;
 use super::locks::Mode;
-use super::{Hear, Lab, LabError, Labs, cgroups, image, inventory, links, nspawn, processes, removal};
+use super::{
+    Hear, Lab, LabError, Labs, cgroups, image, inventory, links, nspawn, processes, removal,
+};
 
 impl Labs {
     /// Removes a lab. While another process makes or removes it, that is waited for.
@@ -15,7 +17,9 @@ impl Labs {
     pub fn down(&self, name: &str, hear: Hear) -> Result<(), LabError> {
         let held = match self.lock(name, Mode::Alone) {
             Err(LabError::Busy(_)) => {
-                hear(&format!("another assay process works on lab `{name}`: waiting for it"));
+                hear(&format!(
+                    "another assay process works on lab `{name}`: waiting for it"
+                ));
                 match self.lock(name, Mode::AloneInTime) {
                     // It was removed by the other.
                     Err(LabError::None(_)) => return Ok(()),
@@ -56,7 +60,10 @@ impl Labs {
         let _all = self.lock_all()?;
         // It stays where there are other labs; so does the folder above where there is anything else.
         if std::fs::remove_dir(&self.folder).is_ok()
-            && let Some(above) = self.folder.parent().filter(|above| above.ends_with("assay"))
+            && let Some(above) = self
+                .folder
+                .parent()
+                .filter(|above| above.ends_with("assay"))
         {
             let _ = std::fs::remove_dir(above);
         }

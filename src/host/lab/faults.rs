@@ -142,7 +142,9 @@ fn slow(lab: &Lab, host: &Entry, slowness: &Slowness) -> Result<(), LabError> {
         links::set_queue(lab, host, None)?;
     }
     match set {
-        Err(LabError::Tool { said, .. }) if queue[0] == "netem" && said.contains("qdisc kind is unknown") => {
+        Err(LabError::Tool { said, .. })
+            if queue[0] == "netem" && said.contains("qdisc kind is unknown") =>
+        {
             Err(LabError::Kernel(
                 "delay or lose packets: it was built without CONFIG_NET_SCH_NETEM; a rate alone works without it",
             ))
@@ -163,7 +165,10 @@ mod tests {
             rate,
             ..Slowness::default()
         };
-        assert_eq!(queue(only_rate), "tbf rate 10000000bit burst 32kb latency 200ms");
+        assert_eq!(
+            queue(only_rate),
+            "tbf rate 10000000bit burst 32kb latency 200ms"
+        );
         let all = Slowness {
             delay: Some(Duration::from_millis(50)),
             rate,
@@ -181,13 +186,17 @@ mod tests {
         let labs = Labs::new(folder.path(), "/bin/assay");
         for name in ["lab", "lab-b"] {
             std::fs::create_dir(labs.of(name)).unwrap();
-            labs.write(&super::super::description::tests::sample(name, 2)).unwrap();
+            labs.write(&super::super::description::tests::sample(name, 2))
+                .unwrap();
         }
         let pair = |lab: &str, host: &str| (lab.to_owned(), host.to_owned());
         assert_eq!(labs.find("lab1").unwrap(), pair("lab", "lab1"));
         assert_eq!(labs.find("lab-b/lab-b2").unwrap(), pair("lab-b", "lab-b2"));
         for wrong in ["lab3", "lab/lab-b1", "nosuch/lab1", "lab/"] {
-            assert!(matches!(labs.find(wrong), Err(LabError::NoHost(_))), "{wrong}");
+            assert!(
+                matches!(labs.find(wrong), Err(LabError::NoHost(_))),
+                "{wrong}"
+            );
         }
     }
 }

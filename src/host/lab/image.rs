@@ -26,7 +26,10 @@ pub(super) fn make(lab: &Lab, path: &Path, bytes: u64) -> Result<(), LabError> {
 /// Mounts an image, in this process's mount namespace. The kernel frees the loop device with the mount.
 pub(super) fn mount(mark: &str, image: &Path, at: &Path) -> Result<(), LabError> {
     let mut mount = command("mount", mark);
-    mount.args(["-t", "xfs", "-o", "loop,noatime"]).arg(image).arg(at);
+    mount
+        .args(["-t", "xfs", "-o", "loop,noatime"])
+        .arg(image)
+        .arg(at);
     run(&mut mount, &format!("mount `{}`", image.display())).map(drop)
 }
 
@@ -56,11 +59,16 @@ pub(super) fn wait_until_free(lab: &Lab, folder: &Path) -> Result<(), LabError> 
 
 /// The loop devices whose file is below `folder`.
 pub(super) fn loops_below(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let entries = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten();
     let holds = |entry: std::fs::DirEntry| {
         let file = std::fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
         let device = format!("/dev/{}", entry.file_name().to_string_lossy());
-        Path::new(file.trim_end()).starts_with(folder).then_some(device)
+        Path::new(file.trim_end())
+            .starts_with(folder)
+            .then_some(device)
     };
     entries.filter_map(holds).collect()
 }

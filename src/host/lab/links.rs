@@ -41,7 +41,9 @@ pub(super) fn is_used(prefix: &str) -> bool {
     ["/sys/class/net", NAMESPACES].iter().any(|folder| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name());
-        names.into_iter().any(|n| n.to_string_lossy().starts_with(prefix))
+        names
+            .into_iter()
+            .any(|n| n.to_string_lossy().starts_with(prefix))
     })
 }
 
@@ -167,14 +169,17 @@ const OPEN: &str = "3";
 /// Lets a host's packets through, or drops them all in both directions.
 pub(super) fn set_open(lab: &Lab, host: &Entry, is_open: bool) -> Result<(), LabError> {
     let (port, state) = (lab.port(host), if is_open { OPEN } else { CUT });
-    let mut ip = command("ip", &lab.id);
-    ip.args(["link", "set", "dev", &port, "type", "bridge_slave", "state", state]);
-    run(&mut ip, &format!("cut or heal `{}`", host.name)).map(drop)
+    // `ip link set ... type bridge_slave state 0` succeeds and has no effect (Linux 6.18, iproute2 6.1).
+    let mut bridge = command("bridge", &lab.id);
+    bridge.args(["link", "set", "dev", &port, "state", state]);
+    run(&mut bridge, &format!("cut or heal `{}`", host.name)).map(drop)
 }
 
 /// Whether a host's packets are dropped.
 pub(super) fn is_cut(lab: &Lab, host: &Entry) -> bool {
-    let state = Path::new("/sys/class/net").join(lab.port(host)).join("brport/state");
+    let state = Path::new("/sys/class/net")
+        .join(lab.port(host))
+        .join("brport/state");
     std::fs::read_to_string(state).is_ok_and(|state| state.trim() == CUT)
 }
 
@@ -189,7 +194,8 @@ pub(super) fn set_queue(lab: &Lab, host: &Entry, queue: Option<&[String]>) -> Re
         let what = format!("change the speed of `{}`", host.name);
         match queue {
             Some(queue) => {
-                tc.args(["qdisc", "replace", "dev", device, "root"]).args(queue);
+                tc.args(["qdisc", "replace", "dev", device, "root"])
+                    .args(queue);
                 run(&mut tc, &what)?;
             }
             None if is_slow_at(lab, namespace.map(String::as_str), device)? => {
@@ -219,7 +225,8 @@ fn is_slow_at(lab: &Lab, namespace: Option<&str>, device: &str) -> Result<bool, 
 
 /// Whether `/run/netns` is mounted, as `ip netns add` does once.
 pub(super) fn has_namespaces() -> bool {
-    crate::host::mounts().is_ok_and(|mounts| mounts.iter().any(|m| m.point == Path::new(NAMESPACES)))
+    crate::host::mounts()
+        .is_ok_and(|mounts| mounts.iter().any(|m| m.point == Path::new(NAMESPACES)))
 }
 
 /// Takes back what `ip netns add` did once, if nobody uses it.

@@ -74,7 +74,10 @@ impl Labs {
             .mode(0o755)
             .create(&self.folder)
             .map_err(io("make", &self.folder))?;
-        let real = self.folder.canonicalize().map_err(io("read", &self.folder))?;
+        let real = self
+            .folder
+            .canonicalize()
+            .map_err(io("read", &self.folder))?;
         if real != self.folder {
             return Err(refuse("a part of it is a symbolic link"));
         }

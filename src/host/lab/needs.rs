@@ -7,9 +7,10 @@ use super::tool::{self, find};
 /// What every command about labs needs.
 pub(super) const ROOT: &str = "the rights of root";
 /// Programs, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("systemd-nspawn", "systemd-container"),
     ("ip", "iproute2"),
+    ("bridge", "iproute2"),
     ("tc", "iproute2"),
     ("sshd", "openssh-server"),
     ("ssh", "openssh-client"),
@@ -42,7 +43,9 @@ pub(super) fn missing(wants_xfs: bool) -> Vec<String> {
         format!("`{folder}` on the file system of `/`, which is the root of every host")
     }));
     let kinds = [("overlay", true), ("xfs", wants_xfs)];
-    let kinds = kinds.iter().filter(|(kind, is_wanted)| *is_wanted && !has_kind(kind));
+    let kinds = kinds
+        .iter()
+        .filter(|(kind, is_wanted)| *is_wanted && !has_kind(kind));
     missing.extend(kinds.map(|(kind, _)| format!("a kernel with the file system {kind}")));
     missing
 }
@@ -61,7 +64,9 @@ fn absent<'a>(
 fn apart() -> impl Iterator<Item = &'static str> {
     let mounts = crate::host::mounts().unwrap_or_default();
     let is_apart = move |folder: &&str| mounts.iter().any(|m| m.point == Path::new(folder));
-    ["/usr", "/etc", "/var", "/opt"].into_iter().filter(is_apart)
+    ["/usr", "/etc", "/var", "/opt"]
+        .into_iter()
+        .filter(is_apart)
 }
 
 /// Whether the kernel has a kind of file system, or can load it.
@@ -84,7 +89,9 @@ mod tests {
 
     #[test]
     fn all_that_is_missing_is_named_with_its_package() {
-        let named = absent(PROGRAMS.iter(), |program| program != "sshd" && program != "ip");
+        let named = absent(PROGRAMS.iter(), |program| {
+            program != "sshd" && program != "ip"
+        });
         assert_eq!(
             named,
             [

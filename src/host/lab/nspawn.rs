@@ -68,7 +68,14 @@ mod tests {
     #[test]
     fn only_a_lock_of_nspawn_is_one() {
         assert!(is_lock_name("inode-39:9995080"));
-        for name in ["", "inode-", "inode-1:", "inode-1:2/../../x", "../x", "inode-a:1"] {
+        for name in [
+            "",
+            "inode-",
+            "inode-1:",
+            "inode-1:2/../../x",
+            "../x",
+            "inode-a:1",
+        ] {
             assert!(!is_lock_name(name), "{name}");
         }
     }

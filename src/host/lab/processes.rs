@@ -159,7 +159,8 @@ fn parse(text: &str) -> Option<Stat> {
 fn marked(table: &BTreeMap<i32, Stat>, is_one: impl Fn(&str) -> bool) -> BTreeSet<i32> {
     let own = std::process::id() as i32;
     let others = table.keys().filter(|pid| **pid != own && **pid > 1);
-    let has_mark = |pid: &&i32| mark(Path::new(&format!("/proc/{pid}"))).is_some_and(|m| is_one(&m));
+    let has_mark =
+        |pid: &&i32| mark(Path::new(&format!("/proc/{pid}"))).is_some_and(|m| is_one(&m));
     others.filter(has_mark).copied().collect()
 }
 

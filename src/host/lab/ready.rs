@@ -16,7 +16,12 @@ const TAIL: usize = 15;
 
 impl Labs {
     /// Waits until a host is ready.
-    pub(super) fn wait_ready(&self, lab: &Lab, host: &Entry, child: &mut Child) -> Result<(), LabError> {
+    pub(super) fn wait_ready(
+        &self,
+        lab: &Lab,
+        host: &Entry,
+        child: &mut Child,
+    ) -> Result<(), LabError> {
         let end = Instant::now() + LIMIT;
         let mut why = "sshd does not answer".to_owned();
         while Instant::now() < end {
@@ -78,14 +83,19 @@ fn greets(address: IpAddr) -> bool {
     };
     let mut greeting = [0; 4];
     let limit = Some(Duration::from_secs(2));
-    stream.set_read_timeout(limit).is_ok() && stream.read_exact(&mut greeting).is_ok() && greeting == *b"SSH-"
+    stream.set_read_timeout(limit).is_ok()
+        && stream.read_exact(&mut greeting).is_ok()
+        && greeting == *b"SSH-"
 }
 
 /// The last lines of a console, without what steers a terminal.
 fn tail(console: &Path) -> String {
     let bytes = std::fs::read(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).replace(|c: char| c.is_control() && c != '\n', "");
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let from = lines.len().saturating_sub(TAIL);
     let lines = lines[from..].iter().map(|line| format!("    {line}\n"));
     lines.collect::<String>().trim_end().to_owned()
@@ -98,10 +108,15 @@ mod tests {
     #[test]
     fn the_end_of_a_console_is_quoted_without_what_steers_a_terminal() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let lines: Vec<String> = (0..40).map(|n| format!("\u{1b}[0;32mline {n}\r\n\n")).collect();
+        let lines: Vec<String> = (0..40)
+            .map(|n| format!("\u{1b}[0;32mline {n}\r\n\n"))
+            .collect();
         std::fs::write(file.path(), lines.concat()).unwrap();
         let tail = tail(file.path());
         assert_eq!(tail.lines().count(), TAIL);
-        assert!(tail.ends_with("    [0;32mline 39") && !tail.contains('\u{1b}'), "{tail}");
+        assert!(
+            tail.ends_with("    [0;32mline 39") && !tail.contains('\u{1b}'),
+            "{tail}"
+        );
     }
 }

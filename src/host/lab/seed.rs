@@ -80,7 +80,8 @@ Subsystem sftp internal-sftp
 impl Labs {
     /// The lines of `/etc/hosts` for all hosts of a lab.
     pub(super) fn hosts_file(lab: &Lab, own: &str) -> String {
-        let mut text = format!("127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 {own}-local\n");
+        let mut text =
+            format!("127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 {own}-local\n");
         for host in &lab.hosts {
             let _ = writeln!(text, "{} {}", host.address, host.name);
             if let Some(address) = host.address6 {
@@ -127,7 +128,10 @@ impl Seed<'_> {
         let units = self.upper.join("etc/systemd/system");
         let wanted = units.join("multi-user.target.wants");
         self.folder(Path::new("etc/systemd/system/multi-user.target.wants"))?;
-        self.link("/lib/systemd/system/multi-user.target", &units.join("default.target"))?;
+        self.link(
+            "/lib/systemd/system/multi-user.target",
+            &units.join("default.target"),
+        )?;
         let is_there = |unit: &&str| self.lower.join("lib/systemd/system").join(unit).exists();
         let sshd = ["ssh.service", "sshd.service"].into_iter().find(is_there);
         let sshd = sshd.unwrap_or("ssh.service");
@@ -147,7 +151,8 @@ impl Seed<'_> {
     }
 
     fn people(&self) -> Result<(), LabError> {
-        let [passwd, group, shadow] = ["etc/passwd", "etc/group", "etc/shadow"].map(|f| self.read(f));
+        let [passwd, group, shadow] =
+            ["etc/passwd", "etc/group", "etc/shadow"].map(|f| self.read(f));
         let (passwd, group) = (passwd?, group?);
         let all = accounts::choose(&passwd, &group);
         self.file("etc/passwd", &accounts::passwd(&passwd, &all), 0o644)?;
@@ -269,16 +274,28 @@ mod tests {
         fs::create_dir_all(lower.path().join("lib/systemd/system")).unwrap();
         fs::write(lower.path().join("lib/systemd/system/sshd.service"), "").unwrap();
         fs::create_dir_all(lower.path().join("etc/ssh")).unwrap();
-        fs::write(lower.path().join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n").unwrap();
+        fs::write(
+            lower.path().join("etc/passwd"),
+            "root:x:0:0::/root:/bin/sh\n",
+        )
+        .unwrap();
         fs::create_dir(lower.path().join("srv")).unwrap();
         fs::set_permissions(lower.path().join("srv"), PermissionsExt::from_mode(0o711)).unwrap();
         seed(lower.path(), upper.path()).write().unwrap();
 
         let upper = upper.path();
-        for folder in ["root", "home", "etc/ssh", "etc/systemd/system", "srv/labs", "var/lib/assay"] {
+        for folder in [
+            "root",
+            "home",
+            "etc/ssh",
+            "etc/systemd/system",
+            "srv/labs",
+            "var/lib/assay",
+        ] {
             let mut value = [0; 4];
             let path = upper.join(folder);
-            let read = rustix::fs::lgetxattr(&path, "trusted.overlay.opaque", &mut value[..]).unwrap();
+            let read =
+                rustix::fs::lgetxattr(&path, "trusted.overlay.opaque", &mut value[..]).unwrap();
             assert_eq!(&value[..read], b"y", "{folder}");
         }
         let mode = |path: &str| upper.join(path).symlink_metadata().unwrap().mode() & 0o7777;
@@ -287,9 +304,15 @@ mod tests {
         assert_eq!(mode("root/.ssh"), 0o700);
         assert_eq!(mode("etc/sudoers"), 0o440);
         let wants = upper.join("etc/systemd/system/multi-user.target.wants");
-        let started: Vec<_> = fs::read_dir(wants).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let started: Vec<_> = fs::read_dir(wants)
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert_eq!(started, ["sshd.service"]);
         let hosts = fs::read_to_string(upper.join("etc/hosts")).unwrap();
-        assert!(hosts.contains("10.213.0.12 lab2\n") && hosts.contains("::c lab2-v6\n"), "{hosts}");
+        assert!(
+            hosts.contains("10.213.0.12 lab2\n") && hosts.contains("::c lab2-v6\n"),
+            "{hosts}"
+        );
     }
 }

@@ -58,7 +58,9 @@ impl Labs {
     pub fn list(&self) -> Result<Vec<Status>, LabError> {
         let status = |name: String| {
             let lab = self.read(&name).ok().flatten();
-            let hosts = lab.iter().flat_map(|lab| lab.hosts.iter().map(move |host| (lab, host)));
+            let hosts = lab
+                .iter()
+                .flat_map(|lab| lab.hosts.iter().map(move |host| (lab, host)));
             let states = hosts.map(|(lab, host)| state(lab, host)).collect();
             let is_busy = matches!(self.lock(&name, Mode::Beside), Err(LabError::Busy(_)));
             Status {

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::address::{self, Network};
 use super::locks::Mode;
-use super::{Entry, Hear, Lab, LabError, Labs, MOST_HOSTS, description, image, inventory, io, keys, links, needs};
+use super::{
+    Entry, Hear, Lab, LabError, Labs, MOST_HOSTS, description, image, inventory, io, keys, links,
+    needs,
+};
 
 /// What is asked of a lab.
 #[derive(Clone, Debug)]
@@ -109,10 +112,16 @@ impl Labs {
 
     fn make(&self, lab: &Lab, hear: Hear) -> Result<(), LabError> {
         if lab.system_image {
-            hear("the file system here cannot hold the upper layer of an overlay: each host's disk is an image");
+            hear(
+                "the file system here cannot hold the upper layer of an overlay: each host's disk is an image",
+            );
         }
         hear(&format!("keys and disks of {} hosts", lab.hosts.len()));
-        keys::make(lab, &self.identity_file(&lab.name), &format!("assay-lab-{}", lab.name))?;
+        keys::make(
+            lab,
+            &self.identity_file(&lab.name),
+            &format!("assay-lab-{}", lab.name),
+        )?;
         for_all(&lab.hosts, |host| self.make_files(lab, host))?;
         self.write_known_hosts(lab)?;
         hear(&format!("network {} on {}", lab.network, lab.bridge()));
@@ -123,7 +132,11 @@ impl Labs {
             let mut child = self.start(lab, host)?;
             self.wait_ready(lab, host, &mut child)?;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            hear(&format!("{} is ready ({done} of {})", host.name, lab.hosts.len()));
+            hear(&format!(
+                "{} is ready ({done} of {})",
+                host.name,
+                lab.hosts.len()
+            ));
             Ok(())
         })?;
         inventory::write(self, lab)
@@ -150,7 +163,12 @@ impl Labs {
             let key: Vec<&str> = key.split(' ').take(2).collect();
             let addresses = [Some(host.address), host.address6].into_iter().flatten();
             let names: Vec<String> = addresses.map(|address| address.to_string()).collect();
-            text.push_str(&format!("{},{} {}\n", names.join(","), host.name, key.join(" ")));
+            text.push_str(&format!(
+                "{},{} {}\n",
+                names.join(","),
+                host.name,
+                key.join(" ")
+            ));
         }
         let path = self.known_hosts(&lab.name);
         fs::write(&path, text).map_err(io("write", &path))
@@ -188,11 +206,23 @@ fn choose_id(taken: &[Network]) -> Result<(String, Option<Network>), LabError> {
 /// Whether a file system cannot hold the upper layer of an overlay: `OVERLAYFS`, `NFS`, `FUSE`, `V9FS`, `MSDOS`, `SMB` and
 /// `CIFS` of `linux/magic.h`.
 fn is_unfit(magic: u64) -> bool {
-    [0x794c_7630, 0x6969, 0x6573_5546, 0x0102_1997, 0x4d44, 0x517b, 0xff53_4d42].contains(&(magic & 0xffff_ffff))
+    [
+        0x794c_7630,
+        0x6969,
+        0x6573_5546,
+        0x0102_1997,
+        0x4d44,
+        0x517b,
+        0xff53_4d42,
+    ]
+    .contains(&(magic & 0xffff_ffff))
 }
 
 /// Does the same for all hosts, several at a time; after a failure no other is begun.
-fn for_all(hosts: &[Entry], act: impl Fn(&Entry) -> Result<(), LabError> + Sync) -> Result<(), LabError> {
+fn for_all(
+    hosts: &[Entry],
+    act: impl Fn(&Entry) -> Result<(), LabError> + Sync,
+) -> Result<(), LabError> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let work = || {
@@ -201,7 +231,10 @@ fn for_all(hosts: &[Entry], act: impl Fn(&Entry) -> Result<(), LabError> + Sync)
                 return;
             };
             if let Err(error) = act(host) {
-                failed.lock().expect("nobody panics with it").get_or_insert(error);
+                failed
+                    .lock()
+                    .expect("nobody panics with it")
+                    .get_or_insert(error);
             }
         }
     };
@@ -255,9 +288,21 @@ mod tests {
             inventory: "/tmp/x.yaml".into(),
         };
         check(&wanted("lab", 4, Some(1 << 30))).unwrap();
-        assert!(matches!(check(&wanted("../x", 4, None)), Err(LabError::Name(_))));
-        assert!(matches!(check(&wanted("lab", 0, None)), Err(LabError::Hosts(0))));
-        assert!(matches!(check(&wanted("lab", 501, None)), Err(LabError::Hosts(501))));
-        assert!(matches!(check(&wanted("lab", 1, Some(1000))), Err(LabError::Small(1000))));
+        assert!(matches!(
+            check(&wanted("../x", 4, None)),
+            Err(LabError::Name(_))
+        ));
+        assert!(matches!(
+            check(&wanted("lab", 0, None)),
+            Err(LabError::Hosts(0))
+        ));
+        assert!(matches!(
+            check(&wanted("lab", 501, None)),
+            Err(LabError::Hosts(501))
+        ));
+        assert!(matches!(
+            check(&wanted("lab", 1, Some(1000))),
+            Err(LabError::Small(1000))
+        ));
     }
 }
