@@ -12,6 +12,15 @@ use serde_json::Value;
 
 use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, assay, text, unique_name, until};
 
+/// Removes a lab of a test that failed.
+struct Gone(String);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = assay().args(["lab", "down", &self.0]).output();
+    }
+}
+
 /// Ends a child that a test started.
 struct Ended(Child);
 
@@ -302,6 +311,7 @@ fn a_delay_is_added_or_the_kernel_is_said_to_lack_it() {
 #[test]
 fn one_lab_is_made_and_removed_without_a_trace() {
     let name = unique_name("d");
+    let _gone = Gone(name.clone());
     let folder = tempfile::tempdir().unwrap();
     let inventory = folder.path().join("x.yaml");
     let up = || {
@@ -391,6 +401,7 @@ fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_re
     ];
     for (n, stage) in stages.into_iter().enumerate() {
         let name = unique_name(&format!("k{n}"));
+        let _gone = Gone(name.clone());
         let folder = tempfile::tempdir().unwrap();
         let mut command = assay();
         command
@@ -428,12 +439,14 @@ fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_re
 fn what_a_stopped_making_leaves_is_removed_at_once() {
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("i");
+    let _gone = Gone(name.clone());
     let folder = tempfile::tempdir().unwrap();
     let mut command = assay();
     command
-        .args(["lab", "up", "--name", &name, "--hosts", "2", "--inventory"])
+        .args(["lab", "up", "--name", &name, "--hosts", "3", "--inventory"])
         .arg(folder.path().join("x.yaml"))
-        .stderr(Stdio::piped());
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut up = Ended(command.spawn().unwrap());
     let mut seen = None;
     until("processes", || {
@@ -451,6 +464,7 @@ fn what_a_stopped_making_leaves_is_removed_at_once() {
 fn a_lab_goes_with_the_process_that_it_was_made_for() {
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("w");
+    let _gone = Gone(name.clone());
     let folder = tempfile::tempdir().unwrap();
     let mut command = assay();
     command.args(["lab", "watch", &name]).stdin(Stdio::piped());

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_others_may_write_into_holds_no_labs() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let open = folder.path().join("open");
         std::fs::create_dir(&open).unwrap();
