@@ -86,6 +86,8 @@ pub(super) enum Command {
     Verify(OneRun),
     /// Look at hosts, mend them, and work on many at once
     Hosts(Hosts),
+    /// Make hosts on this machine, for trials and tests
+    Lab(super::lab::LabArgs),
     /// Print the JSON Schema of experiments or inventories
     Schema(Schema),
     /// Print the completions of a shell

@@ -14,6 +14,7 @@ mod hosts_facts;
 mod hosts_trust;
 mod init;
 mod inputs;
+mod lab;
 mod list;
 mod output;
 mod plan;
@@ -84,6 +85,7 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
         Command::Report(args) => report::report(&global, &args),
         Command::Verify(args) => verify::verify(&global, &args),
         Command::Hosts(args) => hosts::hosts(&global, &args.command),
+        Command::Lab(args) => lab::lab(&global, &args),
         Command::Schema(args) => generate::schema(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

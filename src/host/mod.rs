@@ -8,6 +8,7 @@ mod clock;
 mod facts;
 mod fake;
 mod fan_out;
+pub mod lab;
 mod lease;
 mod local;
 mod mounts;
