@@ -282,3 +282,20 @@ pub enum HostError {
         source: std::io::Error,
     },
 }
+
+impl HostError {
+    /// Whether only the connection is at fault, so that the same may succeed once the host is reached again.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Connect { source, .. } => source.may_pass(),
+            Self::Lost { .. } => true,
+            Self::Limit { .. }
+            | Self::Silence { .. }
+            | Self::Stopped { .. }
+            | Self::Gone { .. }
+            | Self::Held { .. }
+            | Self::Io { .. } => false,
+        }
+    }
+}

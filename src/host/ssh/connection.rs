@@ -57,10 +57,11 @@ impl Connection {
         binary: &Binary,
         folders: &Folders,
     ) -> Result<Self, ConnectError> {
-        let mut retry = Retry::new(BUSY, Duration::from_millis(200), Duration::from_secs(3));
+        let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(3));
+        let mut pauses = retry.pauses();
         loop {
             match Self::attempt(target, binary, folders).await {
-                Err(error) if error.is_passing() && retry.again().await => {}
+                Err(error) if error.is_passing() && pauses.next(false).await => {}
                 result => return result,
             }
         }
@@ -367,11 +368,9 @@ fn send_script(sha256: &str) -> String {
 /// Opens a channel. sshd refuses it, before anything is started, when it has as many as it wants; it counts one that has
 /// just ended a moment longer.
 pub(super) async fn open(command: &mut Program) -> Result<Started, ConnectError> {
-    let mut retry = Retry::new(
-        Duration::from_secs(10),
-        Duration::from_millis(20),
-        Duration::from_secs(1),
-    );
+    let patience = Duration::from_secs(10);
+    let retry = Retry::within(patience, Duration::from_millis(20), Duration::from_secs(1));
+    let mut pauses = retry.pauses();
     loop {
         let error = match command.spawn().await {
             Ok(child) => return Ok(child),
@@ -381,7 +380,7 @@ pub(super) async fn open(command: &mut Program) -> Result<Started, ConnectError>
         if !text.contains("open refused") {
             return Err(ConnectError::Other(text));
         }
-        if !retry.again().await {
+        if !pauses.next(false).await {
             return Err(ConnectError::NoSession(text));
         }
     }

@@ -79,6 +79,31 @@ impl ConnectError {
         matches!(self, Self::TurnedAway(_) | Self::NoSession(_))
     }
 
+    /// Whether a host that was reached before may be reached again later.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::TimedOut
+            | Self::Refused
+            | Self::Unresolved(_)
+            | Self::Unreachable(_)
+            | Self::TurnedAway(_)
+            | Self::NoSession(_)
+            | Self::Jump { .. }
+            | Self::Other(_) => true,
+            Self::NoClient
+            | Self::UnknownKey { .. }
+            | Self::ChangedKey { .. }
+            | Self::Denied(_)
+            | Self::SudoPassword
+            | Self::SudoTerminal
+            | Self::SudoForbidden(_)
+            | Self::SudoMissing
+            | Self::Unfit(_)
+            | Self::Full(_) => false,
+        }
+    }
+
     /// What `ssh` says when it does not connect. The keys' fingerprints are for the caller to fill in.
     pub(super) fn of_ssh(log: &str) -> Self {
         let has = |text: &str| log.contains(text);

@@ -26,6 +26,7 @@ pub use self::trust::{Look, Standing, remember};
 use self::connection::Connection;
 use super::local::describe;
 use super::remote::{Ending, Survivor, Task};
+use super::transfer::{self, TransferError};
 use super::{Claim, Command, Host, HostError, Lease, OnLoss, Output, Pending, Retry, Watch};
 
 /// How much longer than a command's own limit its answer may take.
@@ -124,6 +125,24 @@ impl SshHost {
     }
 }
 
+impl SshHost {
+    async fn download(&self, remote: &Path, local: &Path) -> Result<(), HostError> {
+        let target = transfer::Target {
+            channels: self,
+            directory: self.directory(),
+        };
+        let options = transfer::Options::new(again(self.0.settings.patience));
+        match transfer::download(target, remote, local, &options).await {
+            Ok(_) => Ok(()),
+            Err(TransferError::Host(error)) => Err(error),
+            Err(error) => {
+                let what = format!("copy `{}` to `{}`", remote.display(), local.display());
+                Err(self.0.io(what, error.into()))
+            }
+        }
+    }
+}
+
 impl Reach {
     /// The connection, made if there is none.
     async fn connected(&self) -> Result<Arc<Connection>, HostError> {
@@ -161,18 +180,19 @@ impl Reach {
         patience: Duration,
         stop: &CancellationToken,
     ) -> Result<Arc<Connection>, HostError> {
-        let mut retry = Retry::new(patience, Duration::from_millis(200), Duration::from_secs(5));
+        let deadline = Instant::now() + patience;
+        let mut pauses = again(patience).pauses();
         loop {
             let error = match self.connected().await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };
-            if !may_pass(&error) {
+            if !error.may_pass() {
                 return Err(error);
             }
             tracing::debug!(host = self.target.name, %error, "not reached");
             let go_on = tokio::select! {
-                go_on = retry.again() => go_on,
+                go_on = pauses.next(false) => go_on && Instant::now() < deadline,
                 () = stop.cancelled() => false,
             };
             if !go_on {
@@ -325,39 +345,16 @@ impl Reach {
     }
 }
 
+/// How a lost host is tried to be reached again.
+fn again(patience: Duration) -> Retry {
+    Retry::within(patience, Duration::from_millis(200), Duration::from_secs(5))
+}
+
 fn unreachable(target: &Target, source: ConnectError) -> HostError {
     HostError::Connect {
         host: target.name.clone(),
         address: target.address.clone(),
         source,
-    }
-}
-
-/// Whether a host that was reached before may be reached again later.
-fn may_pass(error: &HostError) -> bool {
-    match error {
-        HostError::Connect { source, .. } => match source {
-            ConnectError::TimedOut
-            | ConnectError::Refused
-            | ConnectError::Unresolved(_)
-            | ConnectError::Unreachable(_)
-            | ConnectError::TurnedAway(_)
-            | ConnectError::NoSession(_)
-            | ConnectError::Jump { .. }
-            | ConnectError::Other(_) => true,
-            ConnectError::NoClient
-            | ConnectError::UnknownKey { .. }
-            | ConnectError::ChangedKey { .. }
-            | ConnectError::Denied(_)
-            | ConnectError::SudoPassword
-            | ConnectError::SudoTerminal
-            | ConnectError::SudoForbidden(_)
-            | ConnectError::SudoMissing
-            | ConnectError::Unfit(_)
-            | ConnectError::Full(_) => false,
-        },
-        HostError::Lost { .. } => true,
-        _ => false,
     }
 }
 
@@ -409,8 +406,7 @@ impl Host for SshHost {
         remote: &'a Path,
         local: &'a Path,
     ) -> Pending<'a, Result<(), HostError>> {
-        let _ = (remote, local);
-        Box::pin(async { Err(self.0.lost("fetch")) })
+        Box::pin(self.download(remote, local))
     }
 
     fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {

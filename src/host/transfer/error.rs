@@ -60,36 +60,27 @@ pub enum TransferError {
     },
 }
 
+impl From<TransferError> for io::Error {
+    fn from(error: TransferError) -> Self {
+        let kind = match &error {
+            TransferError::OnHost { source, .. } | TransferError::Here(source) => source.kind(),
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl TransferError {
     /// Whether the same call may succeed if it is made again as things are: only the connection is at fault.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         match self {
-            Self::Host(error) => is_lost(error),
+            Self::Host(error) => error.may_pass(),
             Self::Silent { .. } => true,
             Self::OnHost { .. } | Self::Here(_) | Self::Ended { .. } | Self::Garbled { .. } => {
                 false
             }
         }
-    }
-}
-
-/// Whether an error of a host says that the connection was lost.
-fn is_lost(error: &HostError) -> bool {
-    use io::ErrorKind::{
-        BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut, UnexpectedEof,
-    };
-    match error {
-        HostError::Io { source, .. } => matches!(
-            source.kind(),
-            BrokenPipe
-                | ConnectionAborted
-                | ConnectionReset
-                | NotConnected
-                | TimedOut
-                | UnexpectedEof
-        ),
-        HostError::Limit { .. } | HostError::Stopped { .. } | HostError::Held { .. } => false,
     }
 }
 
@@ -170,6 +161,20 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The kind of error that it would be here.
+    fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Space { .. } => io::ErrorKind::StorageFull,
+            Self::Denied { .. } => io::ErrorKind::PermissionDenied,
+            Self::Exists { .. } => io::ErrorKind::AlreadyExists,
+            Self::Changed { .. }
+            | Self::Kind { .. }
+            | Self::Refused { .. }
+            | Self::Busy { .. }
+            | Self::Io { .. } => io::ErrorKind::Other,
+        }
+    }
+
     /// What the operating system's refusal to do `what` to `path` means. A full disk is asked what is free.
     pub(super) fn of(what: &str, path: &Path, error: &io::Error) -> Self {
         let (what, path) = (what.to_owned(), path.to_owned());

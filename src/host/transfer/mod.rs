@@ -6,7 +6,6 @@
 //! (`bridge.rs`). What comes from the other end is checked before it is a path here (`list.rs`).
 
 mod agent;
-mod all;
 mod bridge;
 mod cache;
 mod content;
@@ -16,7 +15,6 @@ mod list;
 mod name;
 mod offer;
 mod receive;
-mod retry;
 mod source;
 mod stage;
 mod tidy;
@@ -28,17 +26,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use agent::{Served, is_ours, serve};
-pub use all::to_all;
 pub use bridge::Progress;
 pub use cache::Tidied;
 pub use download::{Received, download};
 pub use error::{Fault, TransferError};
-pub use retry::Retry;
 pub use source::Source;
 pub use tidy::{CACHE_LIMIT, tidy_cache};
 pub use upload::{Sent, provide, upload};
 
-use super::Channels;
+use super::{Channels, Retry};
 
 /// The agent that receives an upload.
 const RECEIVE: &str = "store-receive";

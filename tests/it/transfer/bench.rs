@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use assay::host::transfer::{
-    Options, Received, Retry, Sent, Source, Target, TransferError, download, upload,
+    Options, Received, Sent, Source, Target, TransferError, download, upload,
 };
 use assay::host::{Channel, Channels, HostError, Output, Pending};
 use rand::{Rng as _, SeedableRng};
@@ -254,9 +254,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Cable<S> {
 
 /// Goes on at once, so often.
 pub(super) fn retrying(times: u32) -> Options {
-    Options::new(Retry {
+    Options::new(assay::host::Retry {
         times,
-        ..Retry::NEVER
+        ..assay::host::Retry::NEVER
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use assay::host::transfer::{Fault, Retry, Source, Target, TransferError, download, upload};
+use assay::host::transfer::{Fault, Source, Target, TransferError, download, upload};
 use assay::host::{Channel, Channels, HostError, Output, Pending};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -186,7 +186,7 @@ async fn a_host_that_is_silent_counts_as_lost() {
     liar.stays = true;
     let mut options = retrying(0);
     options.silence = Duration::from_millis(200);
-    options.retry = Retry::NEVER;
+    options.retry = assay::host::Retry::NEVER;
     let remote = Path::new("/srv/x");
     // What a lost connection does to the agent nobody knows: it ends whenever it likes.
     let result = upload(liar.target(), &source, remote, false, &options).await;

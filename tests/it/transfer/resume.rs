@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay::host::transfer::{Retry, Source, upload};
+use assay::host::transfer::{Source, upload};
 use tempfile::TempDir;
 
 use super::bench::{Cut, FolderHost, noise, retrying, send, sha256, text};
@@ -105,7 +105,7 @@ async fn it_waits_longer_before_each_connection() {
     let host = FolderHost::cutting([after(10); 3]);
     let start = tokio::time::Instant::now();
     let mut options = retrying(0);
-    options.retry = Retry::some(1);
+    options.retry = assay::host::Retry::some(1);
     // Time stands still for real processes: only the pauses may end by themselves.
     options.silence = std::time::Duration::from_secs(86_400);
     upload(host.target(), &source, &host.path("x"), false, &options)

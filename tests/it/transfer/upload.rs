@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use assay::host::transfer::{Fault, Source, TransferError, provide, to_all, upload};
+use assay::host::transfer::{Fault, Source, TransferError, provide, upload};
 use tempfile::TempDir;
 
 use super::bench::{FolderHost, everything, noise, odd_tree, retrying, said, send, text};
@@ -207,7 +207,7 @@ async fn a_file_that_changes_while_it_is_sent_is_named() {
 async fn one_reading_serves_many_hosts_and_progress_counts_every_byte() {
     let here = TempDir::new().unwrap();
     odd_tree(here.path());
-    let hosts: Vec<_> = (0..5).map(|_| FolderHost::new()).collect();
+    let hosts: Vec<_> = (0..5).map(|_| Arc::new(FolderHost::new())).collect();
     let source = Source::read(here.path()).await.unwrap();
     let seen = Arc::new(AtomicU64::new(0));
     let mut options = retrying(0);
@@ -215,11 +215,15 @@ async fn one_reading_serves_many_hosts_and_progress_counts_every_byte() {
     options.progress = Arc::new(move |bytes| {
         counting.fetch_add(bytes, Ordering::Relaxed);
     });
-    let results = to_all(&hosts, 2, |host| {
-        let (source, options) = (&source, &options);
-        async move { upload(host.target(), source, &host.path("x"), false, options).await }
-    })
-    .await;
+    let source = Arc::new(source);
+    let works: Vec<_> = hosts
+        .iter()
+        .map(|host| {
+            let (host, source, options) = (Arc::clone(host), Arc::clone(&source), options.clone());
+            async move { upload(host.target(), &source, &host.path("x"), false, &options).await }
+        })
+        .collect();
+    let results = assay::host::fan_out(works, 2, |_, _| {}).await;
     for (host, result) in hosts.iter().zip(results) {
         result.unwrap();
         assert_eq!(everything(&host.path("x")), everything(here.path()));
