@@ -42,6 +42,10 @@ pub(super) fn hosts(inventory: &Inventory) -> Result<BTreeMap<String, Arc<dyn Ho
     for (name, host) in &inventory.hosts {
         let directory = here.join(host.directory.as_deref().unwrap_or(DIRECTORY));
         match host.connection {
+            Connection::Ssh => {
+                let message = format!("cannot reach `{name}`: hosts over SSH are not supported");
+                return Err(Failure::new(Code::Host, message));
+            }
             Connection::Local => {
                 hosts.insert(
                     name.to_string(),

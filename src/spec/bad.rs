@@ -29,6 +29,29 @@ impl Bad {
         Self(self.0.iter().map(|bad| path(bad)).collect())
     }
 
+    /// Those of the paths that are marked themselves.
+    pub(super) fn at(&self, paths: &[&str]) -> Self {
+        let marked = paths.iter().filter(|path| self.holds(path));
+        Self(marked.map(|path| (*path).to_owned()).collect())
+    }
+
+    /// Whether just this path is marked.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        self.0.contains(path)
+    }
+
+    /// What follows the path of a mapping in the paths that are it or lie below it.
+    pub(super) fn below<'a>(&'a self, path: &'a str) -> Vec<&'a str> {
+        let from = (Bound::Included(path), Bound::Unbounded);
+        let rests = self
+            .0
+            .range::<str, _>(from)
+            .map_while(|bad| bad.strip_prefix(path));
+        rests
+            .filter(|rest| rest.is_empty() || rest.starts_with('.'))
+            .collect()
+    }
+
     /// Whether the value at a path is a placeholder, or lies in one.
     pub(super) fn covers(&self, path: &str) -> bool {
         let ends = path.match_indices(['.', '[']).map(|(end, _)| end);
@@ -85,6 +108,22 @@ mod tests {
         assert!(bad("cluster").touches("cluster.topology"));
         assert!(!bad("sweep.threads[0]").touches("sweep.rate"));
         assert!(!bad("rounds_2.x").touches("rounds"));
+    }
+
+    #[test]
+    fn paths_below_a_path_are_found_past_longer_names() {
+        let mut all = bad("hosts.kv[1-3].port");
+        for path in [
+            "hosts.kv",
+            "hosts.kv-x",
+            "hosts.kv.port",
+            "hosts.kw",
+            "hosts",
+        ] {
+            all.insert(path);
+        }
+        assert_eq!(all.below("hosts.kv[1-3]"), [".port"]);
+        assert_eq!(all.below("hosts.kv"), ["", ".port"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Schema;
 
+use super::inventory::{Form, HOSTS_PATTERN, Wrong, check_names};
 use super::scalar::{boolean, boolean_hint, number, whole};
 use super::suggest;
 use super::tree::Scalar;
@@ -82,6 +83,16 @@ pub(super) fn is_free(schema: &Schema) -> bool {
 pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
     let patterns = schema.get("patternProperties")?.as_object()?;
     patterns.values().next()
+}
+
+/// Whether a key of the user's is the name that a mapping wants.
+pub(super) fn check_key(schema: &Schema, key: &str) -> Result<(), Wrong> {
+    let patterns = schema.get("patternProperties").and_then(Schema::as_object);
+    if patterns.is_some_and(|patterns| patterns.contains_key(HOSTS_PATTERN)) {
+        return check_names(key);
+    }
+    let name = key.parse::<Name>();
+    name.map(|_| ()).map_err(|error| (error.to_string(), None))
 }
 
 pub(super) fn required(schema: &Schema) -> impl Iterator<Item = &str> {
@@ -166,7 +177,7 @@ pub(super) fn expected(schema: &Schema) -> String {
             "assay-path" => "a path",
             "assay-version" => "a version",
             _ if has_type(schema, "number") => "a single value",
-            _ => "a text",
+            other => Form::of(other).map_or("a text", Form::expected),
         }
         .to_owned(),
     }
@@ -197,9 +208,6 @@ pub(super) fn choices(schema: &Schema) -> Vec<&str> {
     let words = of("enum").into_iter().flatten().filter_map(Schema::as_str);
     constants.chain(words).collect()
 }
-
-/// A message and a help.
-type Wrong = (String, Option<String>);
 
 /// Whether a value, which is not nothing, is what a schema without parts wants.
 pub(super) fn check(schema: &Schema, scalar: &Scalar) -> Result<(), Wrong> {
@@ -300,6 +308,6 @@ fn text(schema: &Schema, text: &str) -> Result<(), Wrong> {
             "expected {}, found an empty text",
             expected(schema)
         )),
-        _ => Ok(()),
+        other => Form::of(other).map_or(Ok(()), |form| form.check(text)),
     }
 }

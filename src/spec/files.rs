@@ -1,6 +1,6 @@
 //! The files of a spec: read, parsed, and laid over what they extend.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,8 +50,32 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// The tree of one file, named as the user would. `from` is the key and the place that name it.
-    pub(super) fn file(&mut self, path: &Path, from: Option<(&str, &Place)>) -> Option<Item> {
+    /// Adds problems of an inventory, each place and message once: what a range stands for has one place.
+    pub(super) fn add_once(&mut self, found: impl IntoIterator<Item = Diagnostic>) {
+        let mut told = HashSet::new();
+        for diagnostic in found {
+            let of_inventory = ["hosts.", "groups."];
+            let is_new = match &diagnostic.spot {
+                Spot::At(point) if of_inventory.iter().any(|o| diagnostic.path.starts_with(o)) => {
+                    let place = (point.place.source.order, point.place.range.clone());
+                    told.insert((place, diagnostic.message.clone()))
+                }
+                Spot::At(_) | Spot::File(_) => true,
+            };
+            if is_new {
+                self.found.push(diagnostic);
+            }
+        }
+    }
+
+    /// The tree of one file, named as the user would. `from` is the key and the place that name it; `start` is said of
+    /// an empty file that nothing names.
+    pub(super) fn file(
+        &mut self,
+        path: &Path,
+        from: Option<(&str, &Place)>,
+        start: Option<&str>,
+    ) -> Option<Item> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let because = from.filter(|(key, _)| *key == "extends");
@@ -74,8 +98,7 @@ impl<'a> Files<'a> {
         match parse(&source, 0, &mut self.found) {
             Ok(Some(root)) if !root.scalar().is_some_and(Scalar::is_null) => Some(root),
             Ok(_) => {
-                let start = "`assay init` writes an experiment to start from";
-                let help = from.is_none().then(|| start.to_owned());
+                let help = start.filter(|_| from.is_none()).map(str::to_owned);
                 self.unusable(name, from, "is empty".to_owned(), help)
             }
             Err(error) => self.fail(*error),
@@ -116,7 +139,9 @@ impl<'a> Files<'a> {
         loop {
             let (path, from) = next;
             chain.push((self.identity(&path), path.display().to_string()));
-            let root = self.file(&path, from.as_ref().map(|place| ("extends", place)))?;
+            let from = from.as_ref().map(|place| ("extends", place));
+            let start = "`assay init` writes an experiment to start from";
+            let root = self.file(&path, from, Some(start))?;
             let base = self.base(&root, &path, &chain);
             layers.push(without(&root, "extends"));
             match base {
@@ -197,7 +222,7 @@ pub(super) fn without(item: &Item, key: &str) -> Item {
 }
 
 /// One value laid over another: mappings are merged key by key, anything else is replaced.
-fn lay(base: &Item, over: &Item) -> Item {
+pub(super) fn lay(base: &Item, over: &Item) -> Item {
     let (Value::Mapping(_), Value::Mapping(_)) = (&base.node.value, &over.node.value) else {
         return over.clone();
     };

@@ -9,6 +9,9 @@ use super::tree::{Item, Value};
 /// What to write instead of `item` at a path whose schema wants another kind of value; nothing when there is no likely
 /// meaning.
 pub(super) fn help(root: &Schema, path: &str, item: &Item) -> Option<String> {
+    if let (Value::Sequence(_), true) = (&item.node.value, path.ends_with("address")) {
+        return Some("an address in brackets stands in quotes: `\"[::1]\"`".to_owned());
+    }
     let role = only_system(root);
     let texts = texts(item);
     let one = texts.as_deref().and_then(|texts| texts.first());
@@ -22,6 +25,10 @@ pub(super) fn help(root: &Schema, path: &str, item: &Item) -> Option<String> {
         ("cluster.topology", _, Some(hosts)) => {
             format!("hosts stand under their role: `topology: {{{role}: [{hosts}]}}`")
         }
+        ("hosts", _, Some(_)) => format!(
+            "hosts are keys: `hosts: {{{}}}`",
+            each(list?, |name| format!("{name}: {{}}"))
+        ),
         ("variants", _, Some(_)) => format!(
             "variants are keys: `variants: {{{}}}`",
             each(list?, |name| format!("{name}: {{…}}"))
@@ -53,6 +60,12 @@ fn below(path: &str, role: &str, one: Option<&str>) -> Option<String> {
     }
     if item_of("dataset").is_some() {
         return Some(format!("write `{}`", dataset(one?)));
+    }
+    if path
+        .strip_prefix("hosts.")
+        .is_some_and(|host| !host.contains('.'))
+    {
+        return Some(format!("write `{{address: {}}}`", one?));
     }
     let at = path.rfind(".config.")?;
     let (owner, key) = (&path[..at], &path[at + ".config.".len()..]);

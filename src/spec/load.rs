@@ -1,5 +1,6 @@
 //! From files to a checked spec: read, extend, override, replace variables, walk, type, check.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::files::Files;
@@ -9,7 +10,7 @@ use super::resolved::{self, INVENTORY_FILE};
 use super::source::clean;
 use super::tree::{Item, Value, Way, locate};
 use super::walk::{Walked, walk};
-use super::{Experiment, Inventory, Secrets, overrides, rules, schema, typed, vars};
+use super::{Experiment, Inventory, Secrets, inventory, overrides, rules, schema, typed, vars};
 
 /// What to load, and from where.
 #[derive(Clone, Copy)]
@@ -38,7 +39,7 @@ pub type Check = fn(&Experiment, &Inventory) -> Vec<Problem>;
 pub struct Spec {
     /// The experiment; its variables are applied and gone, and its inventory is `inventory.yaml`.
     pub experiment: Experiment,
-    /// The hosts, their directories absolute.
+    /// The hosts, each by itself with its defaults, their paths absolute.
     pub inventory: Inventory,
     /// The experiment as YAML that reads back as the same value beside the inventory's text in `inventory.yaml`.
     pub experiment_text: String,
@@ -69,9 +70,9 @@ pub fn load(request: &Request<'_>, checks: &[Check]) -> Result<Spec, Problems> {
 }
 
 /// A document as it is checked: the tree that problems are located in, and what a walk made of it.
-struct Document {
-    tree: Item,
-    walked: Walked,
+pub(super) struct Document {
+    pub(super) tree: Item,
+    pub(super) walked: Walked,
 }
 
 struct Loader<'a, 'f> {
@@ -83,11 +84,12 @@ impl Loader<'_, '_> {
     fn load(&mut self, checks: &[Check]) -> Option<Spec> {
         let root = self.files.chain(self.request.path)?;
         let root = overrides::apply(root, self.request.overrides, self.files);
-        let experiment = self.document(&root, false);
+        let experiment = self.document(&root);
         let inventory = self.inventory(&experiment);
-        let typed: Experiment = self.typed(&experiment)?;
+        let found = &mut self.files.found;
+        let typed: Experiment = self::typed(&experiment, found)?;
         let hosts: Inventory = match &inventory {
-            Inventories::Read(document, _) => self.typed(document)?,
+            Inventories::Read(document, _) => self::typed(document, found)?,
             Inventories::Default | Inventories::Broken => Inventory::this_machine(),
         };
         self.check(&experiment, &inventory, (&typed, &hosts), checks);
@@ -102,20 +104,15 @@ impl Loader<'_, '_> {
             }
             Inventories::Default | Inventories::Broken => PathBuf::new(),
         };
-        let hosts = self.with_directories(hosts, &folder);
+        let hosts = inventory::resolved_in(hosts, &folder, self.request.working_directory);
         Some(resolve(typed, hosts, Secrets::new(secrets)))
     }
 
     /// Replaces variables and walks the schema.
-    fn document(&mut self, root: &Item, inventory: bool) -> Document {
+    fn document(&mut self, root: &Item) -> Document {
         let found = &mut self.files.found;
-        let schema = if inventory {
-            &schema::INVENTORY
-        } else {
-            &schema::EXPERIMENT
-        };
-        let tree = vars::substitute(root, inventory, found);
-        let walked = walk(schema, &tree, self.request.environment, found);
+        let tree = vars::substitute(root, false, found);
+        let walked = walk(&schema::EXPERIMENT, &tree, self.request.environment, found);
         Document { tree, walked }
     }
 
@@ -138,25 +135,13 @@ impl Loader<'_, '_> {
             }
         };
         let from = from.as_ref().map(|place| ("inventory", place));
-        let Some(root) = self.files.file(&path, from) else {
+        let Some(root) = self.files.file(&path, from, None) else {
             return Inventories::Broken;
         };
-        let document = self.document(&root, true);
+        let (environment, found) = (self.request.environment, &mut self.files.found);
+        let document = inventory::document(&root, environment, found);
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Inventories::Read(Box::new(document), folder)
-    }
-
-    /// The typed value of what is sound in a document.
-    fn typed<T: serde::de::DeserializeOwned>(&mut self, document: &Document) -> Option<T> {
-        match typed::read(&document.walked.sound) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                let point = Way::default().point(&document.tree);
-                let message = format!("cannot be understood: {error}");
-                self.files.found.push(Diagnostic::point(point, "", message));
-                None
-            }
-        }
     }
 
     fn check(
@@ -183,36 +168,48 @@ impl Loader<'_, '_> {
         findings.retain(|problem| !bad.covers(&problem.path));
         let trees = (&experiment.tree, inventory.tree());
         let found = findings.into_iter().map(|problem| diagnose(problem, trees));
-        self.files.found.extend(found);
-        self.look_alikes(experiment);
+        self.files.add_once(found);
+        let mut documents = vec![experiment];
+        if let Inventories::Read(document, _) = inventory {
+            documents.push(document);
+        }
+        look_alikes(&documents, &mut self.files.found);
     }
+}
 
-    /// A text that looks like a placeholder but is none would be replaced at its use.
-    fn look_alikes(&mut self, document: &Document) {
-        for text in &document.walked.placeholders {
-            let names = document.walked.secrets.keys();
-            let alike = |name: &String| text.text.matches(&reference::placeholder(name)).count();
-            if names.map(alike).sum::<usize>() > text.secrets {
-                let message = "the text is like the placeholder of a value from the environment";
-                let diagnostic = Diagnostic::point(text.point.clone(), &text.path, message);
-                self.files.found.push(diagnostic);
-            }
+/// A text that looks like a placeholder but is none would be replaced at its use.
+pub(super) fn look_alikes(documents: &[&Document], found: &mut Vec<Diagnostic>) {
+    let names = || {
+        documents
+            .iter()
+            .flat_map(|document| document.walked.secrets.keys())
+    };
+    for text in documents
+        .iter()
+        .flat_map(|document| &document.walked.placeholders)
+    {
+        let alike = |name: &String| text.text.matches(&reference::placeholder(name)).count();
+        let names: BTreeSet<&String> = names().collect();
+        if names.into_iter().map(alike).sum::<usize>() > text.secrets {
+            let message = "the text is like the placeholder of a value from the environment";
+            found.push(Diagnostic::point(text.point.clone(), &text.path, message));
         }
     }
+}
 
-    /// The hosts with absolute directories.
-    fn with_directories(&self, mut inventory: Inventory, folder: &Path) -> Inventory {
-        let here = self.request.working_directory;
-        let folder = here.join(folder);
-        let folder = folder.canonicalize().unwrap_or(folder);
-        for host in inventory.hosts.values_mut() {
-            let directory = match &host.directory {
-                Some(directory) => folder.join(directory),
-                None => here.join(".assay"),
-            };
-            host.directory = Some(clean(&directory).display().to_string());
+/// The typed value of what is sound in a document.
+pub(super) fn typed<T: serde::de::DeserializeOwned>(
+    document: &Document,
+    found: &mut Vec<Diagnostic>,
+) -> Option<T> {
+    match typed::read(&document.walked.sound) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let point = Way::default().point(&document.tree);
+            let message = format!("cannot be understood: {error}");
+            found.push(Diagnostic::point(point, "", message));
+            None
         }
-        inventory
     }
 }
 
@@ -235,7 +232,10 @@ impl Inventories {
 }
 
 /// A problem at its place in the experiment or the inventory.
-fn diagnose(problem: Problem, (experiment, inventory): (&Item, Option<&Item>)) -> Diagnostic {
+pub(super) fn diagnose(
+    problem: Problem,
+    (experiment, inventory): (&Item, Option<&Item>),
+) -> Diagnostic {
     let path = as_written(experiment, problem.path);
     let of_inventory = path.starts_with("hosts") || path.starts_with("groups");
     let tree = inventory.filter(|_| of_inventory).unwrap_or(experiment);

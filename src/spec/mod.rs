@@ -37,7 +37,7 @@ pub use experiment::{
     Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,
     Metric, Order, Restore, Rounds, Schema, Snapshot, Sweep, System, Variant, Workload,
 };
-pub use inventory::{Connection, Host, Inventory};
+pub use inventory::{Become, Connection, Host, Inventory, LoadedInventory, load_inventory};
 pub use load::{Check, Request, Spec, load};
 pub use problem::{Located, Problem, Problems};
 pub use schema::{experiment_schema, inventory_schema};

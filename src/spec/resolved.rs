@@ -21,17 +21,21 @@ pub(super) fn text(value: &impl Serialize, secrets: &Secrets, what: &str) -> Str
 
 /// The SHA-256 of a canonical form, as hex digits.
 ///
-/// Left out is where things are, which may differ between two checkouts of one experiment: the inventory's file name and
-/// the hosts' directories. The order of keys counts: the first variant is the baseline.
+/// Left out is where things are and how they are reached, which may differ between two checkouts of one experiment, and
+/// between two labs: the inventory's file name, and of a host all but its name, labels and variables. The order of keys
+/// counts: the first variant is the baseline.
 pub(super) fn hash(experiment: &Experiment, inventory: &Inventory) -> String {
     let mut experiment = json(experiment);
     if let Value::Object(keys) = &mut experiment {
         keys.shift_remove("inventory");
     }
     let mut inventory = json(inventory);
+    if let Value::Object(keys) = &mut inventory {
+        keys.shift_remove("ssh_config");
+    }
     if let Some(Value::Object(hosts)) = inventory.get_mut("hosts") {
         for host in hosts.values_mut().filter_map(Value::as_object_mut) {
-            host.shift_remove("directory");
+            host.retain(|key, _| matches!(key.as_str(), "labels" | "vars"));
         }
     }
     let canonical = json!({ "experiment": experiment, "inventory": inventory }).to_string();

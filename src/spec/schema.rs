@@ -45,8 +45,17 @@ pub(super) static EXPERIMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// The schema that inventories are walked against.
-pub(super) static INVENTORY: LazyLock<Value> =
-    LazyLock::new(|| generate::<Inventory>("assay inventory"));
+pub(super) static INVENTORY: LazyLock<Value> = LazyLock::new(|| {
+    let mut schema = generate::<Inventory>("assay inventory");
+    let defaults = json!({
+        "$ref": "#/$defs/Host",
+        "description": "what holds for every host that does not say otherwise; labels and vars are merged",
+    });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.shift_insert(0, "defaults".to_owned(), defaults);
+    }
+    schema
+});
 
 fn generate<T: JsonSchema>(title: &str) -> Value {
     let settings = SchemaSettings::draft2020_12();

@@ -126,7 +126,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
             type Value = OneOrMany<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a mapping or a list of them")
+                f.write_str("one value or a list of them")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let one = T::deserialize(de::value::StrDeserializer::new(text));
+                one.map(|one| OneOrMany(vec![one]))
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {

@@ -119,6 +119,9 @@ impl Walk<'_> {
         let found = item.describe();
         let message = format!("expected {}, found {found}", expected::expected(schema));
         let help = match (expected::kind(schema), item.scalar()) {
+            (Type::Object, Some(scalar)) if scalar.is_null() && at.path.starts_with("hosts.") => {
+                Some("write `{}` where there is nothing to say".to_owned())
+            }
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }
@@ -179,7 +182,7 @@ impl Walk<'_> {
                     let message = "expected at least one entry, found an empty mapping".to_owned();
                     return self.wrong(item, at, message, at.help());
                 }
-                self.entries(below, entries, at)
+                self.entries((schema, below), entries, at)
             }
             None => self.properties(schema, item, at),
         };
@@ -187,19 +190,25 @@ impl Walk<'_> {
     }
 
     /// The entries of a mapping whose keys are names that the user gives.
-    fn entries(&mut self, below: &Schema, entries: &[Entry], at: &At<'_>) -> Vec<Entry> {
+    fn entries(
+        &mut self,
+        (schema, below): (&Schema, &Schema),
+        entries: &[Entry],
+        at: &At<'_>,
+    ) -> Vec<Entry> {
         let mut sound = Vec::new();
         for entry in entries {
             let path = join(at.path, &entry.key);
-            if let Err(error) = entry.key.parse::<super::Name>() {
+            if let Err((message, help)) = expected::check_key(schema, &entry.key) {
                 let help = entry
                     .key
                     .contains("${")
-                    .then(|| "variables are replaced in values, not in keys".to_owned());
+                    .then(|| "variables are replaced in values, not in keys".to_owned())
+                    .or(help);
                 let point = at.way.key(entry);
                 self.bad.lost_key(at.path);
                 self.found
-                    .push(Diagnostic::point(point, at.path, error.to_string()).help(help));
+                    .push(Diagnostic::point(point, at.path, message).help(help));
                 continue;
             }
             let value = self.below((below, None), entry, &path, at);

@@ -3,6 +3,7 @@
 mod broken;
 mod good;
 mod hostile;
+mod inventory;
 mod resolved;
 mod schemas;
 mod support;

@@ -1,70 +1,7 @@
-//! Rules about hosts: those of the inventory, and those that the experiment names.
+//! Rules about the hosts that the experiment names.
 
-use std::collections::{HashMap, HashSet};
-
-use super::super::{Connection, Inventory, Name, System};
-use super::{Findings, View, clashes, repeated};
-
-/// Hosts and groups of the inventory.
-pub(super) fn inventory(view: View<'_>, findings: &mut Findings) {
-    let inventory = view.inventory;
-    let hosts: Vec<&Name> = inventory.hosts.keys().collect();
-    for (i, first) in clashes(hosts.iter().map(|host| host.as_str()).enumerate()) {
-        let message = format!("`{}` and `{}` differ only in case", hosts[first], hosts[i]);
-        findings.key(format!("hosts.{}", hosts[i]), message, None);
-    }
-    directories(view, findings);
-    for (group, members) in &inventory.groups {
-        let path = format!("groups.{group}");
-        if inventory.hosts.contains_key(group) {
-            let message = format!("`{group}` is also a host; a name stands for one of them");
-            findings.key(path.clone(), message, None);
-        }
-        if members.is_empty() {
-            let message = "the group has no hosts".to_owned();
-            findings.value(path.clone(), message, None);
-        }
-        self::members(view, &path, members, findings);
-    }
-}
-
-/// The members of a group: hosts, each once.
-fn members(view: View<'_>, path: &str, members: &[Name], findings: &mut Findings) {
-    let inventory = view.inventory;
-    let hosts: Vec<&str> = inventory.hosts.keys().map(Name::as_str).collect();
-    let members = view.items(path, members);
-    let again: HashSet<usize> = repeated(members.iter().copied()).into_iter().collect();
-    for (i, member) in members {
-        let path = format!("{path}[{i}]");
-        if again.contains(&i) {
-            findings.value(path, format!("`{member}` is in the group already"), None);
-        } else if inventory.hosts.contains_key(member) {
-            continue;
-        } else if inventory.groups.contains_key(member) {
-            let message = format!("`{member}` is a group; groups hold hosts only");
-            findings.value(path, message, "list its hosts".to_owned());
-        } else if view.has_keys_of("hosts") {
-            let help = findings.suggest(member, &hosts, "the hosts are");
-            findings.value(path, format!("unknown host `{member}`"), help);
-        }
-    }
-}
-
-/// Two names of this machine must not mean one folder.
-fn directories(view: View<'_>, findings: &mut Findings) {
-    let mut seen: HashMap<Option<&str>, &Name> = HashMap::new();
-    let known = |name: &Name| view.has_all_of(&format!("hosts.{name}"));
-    for (name, host) in view.inventory.hosts.iter().filter(|(name, _)| known(name)) {
-        match host.connection {
-            Connection::Local => {}
-        }
-        if let Some(other) = seen.insert(host.directory.as_deref(), name) {
-            let message = format!("`{other}` is this machine too, with the same directory");
-            let help = "give each its own `directory`, or leave one away".to_owned();
-            findings.key(format!("hosts.{name}"), message, help);
-        }
-    }
-}
+use super::super::{Inventory, Name, System};
+use super::{Findings, View, repeated};
 
 /// The roles of the cluster and their hosts.
 pub(super) fn topology(view: View<'_>, findings: &mut Findings) {
@@ -137,7 +74,7 @@ fn references<'a>(
         if !inventory.hosts.contains_key(name) && !inventory.groups.contains_key(name) {
             sound = false;
             if all_known {
-                let help = findings.suggest(name, &known, "the inventory has");
+                let help = findings.suggest(name, || known.clone(), "the inventory has");
                 let message = format!("unknown host or group `{name}`");
                 findings.value(format!("{path}[{i}]"), message, help);
             }

@@ -3,6 +3,7 @@
 //! value is only made when that value is no placeholder.
 
 mod hosts;
+mod inventory;
 mod sweep;
 mod variants;
 mod workloads;
@@ -29,9 +30,20 @@ impl Findings {
     }
 
     /// What could have been meant by an unknown name, for the first findings only: looking for it takes time.
-    fn suggest(&self, name: &Name, known: &[&str], what: &str) -> Option<String> {
+    fn suggest<'a>(
+        &self,
+        name: &Name,
+        known: impl FnOnce() -> Vec<&'a str>,
+        what: &str,
+    ) -> Option<String> {
         let few = self.0.len() <= SHOWN;
-        few.then(|| suggest::help(name.as_str(), known, what))?
+        few.then(|| suggest::help(name.as_str(), &known(), what))?
+    }
+
+    /// The known name that could have been meant by an unknown one, for the first findings only.
+    fn closest<'a>(&self, name: &str, known: &[&'a str]) -> Option<&'a str> {
+        let few = self.0.len() <= SHOWN;
+        few.then(|| suggest::closest(name, known.iter().copied()))?
     }
 
     fn push(&mut self, path: String, message: String, help: Option<String>, key: bool) {
@@ -70,17 +82,21 @@ impl View<'_> {
 
     /// The items of a list that are there, with their places in it.
     fn items<'t, T>(&self, path: &str, list: &'t [T]) -> Vec<(usize, &'t T)> {
-        let items = list.iter().enumerate();
-        items
-            .filter(|(i, _)| self.has(&format!("{path}[{i}]")))
-            .collect()
+        items(self.bad, path, list)
     }
+}
+
+/// The items of a list that are no placeholders, with their places in it.
+fn items<'t, T>(bad: &Bad, path: &str, list: &'t [T]) -> Vec<(usize, &'t T)> {
+    let items = list.iter().enumerate();
+    items
+        .filter(|(i, _)| !bad.covers(&format!("{path}[{i}]")))
+        .collect()
 }
 
 type Rule = fn(View<'_>, &mut Findings);
 
 const RULES: &[Rule] = &[
-    hosts::inventory,
     hosts::topology,
     hosts::clients,
     variants::names,
@@ -97,6 +113,7 @@ const RULES: &[Rule] = &[
 /// Runs every rule. Findings about paths that `bad` covers are the caller's to drop.
 pub(super) fn run(experiment: &Experiment, inventory: &Inventory, bad: &Bad) -> Findings {
     let mut findings = Findings::default();
+    inventory::check(inventory, bad, &mut findings);
     let view = View {
         experiment,
         inventory,
@@ -105,6 +122,14 @@ pub(super) fn run(experiment: &Experiment, inventory: &Inventory, bad: &Bad) -> 
     for rule in RULES {
         rule(view, &mut findings);
     }
+    findings
+}
+
+/// Runs the rules of an inventory by itself; what `bad` covers is left out.
+pub(super) fn run_on_inventory(inventory: &Inventory, bad: &Bad) -> Findings {
+    let mut findings = Findings::default();
+    inventory::check(inventory, bad, &mut findings);
+    findings.0.retain(|problem| !bad.covers(&problem.path));
     findings
 }
 
