@@ -50,6 +50,36 @@ impl<'a> Line<'a> {
     }
 }
 
+/// How a text with brackets of its own would be written, where one without quotes ended at byte `at` of a line: a range,
+/// `[kv[1-3]]`, or an IPv6 address with a port, `address: [::1]:22`.
+pub(super) fn quotes(line: &str, at: usize) -> Option<String> {
+    let (before, after) = line.split_at(at);
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}' | ']');
+    let opens = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}');
+    let start = before.char_indices().rfind(|(_, c)| opens(*c));
+    let word = &before[start.map_or(0, |(i, c)| i + c.len_utf8())..];
+    let (word, kept) = if after.starts_with('[') {
+        let inner = &after[1..after.find(']')?];
+        let is_range = |c: char| c.is_ascii_digit() || c == '-';
+        let word = word.trim_start_matches('[');
+        if word.is_empty() || inner.is_empty() || !inner.chars().all(is_range) {
+            return None;
+        }
+        (word, inner.len() + 2)
+    } else {
+        let address = word.strip_prefix('[')?.strip_suffix(']')?;
+        if !after.starts_with(':') || address.matches(':').count() < 2 {
+            return None;
+        }
+        (word, 1)
+    };
+    let rest = &after[kept..];
+    let end = rest.find(ends).unwrap_or(rest.len());
+    let text = format!("{word}{}{}", &after[..kept], &rest[..end]);
+    let text = super::suggest::shown(&text);
+    Some(format!("write it in quotes: `\"{text}\"`"))
+}
+
 /// What is likely wrong with the line that byte `at` of a text lies on, where a key or an item was expected.
 pub(super) fn help(text: &str, at: usize) -> Option<String> {
     let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
@@ -154,6 +184,29 @@ pub(super) fn open_bracket(text: &str, end: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_with_brackets_of_their_own_want_quotes() {
+        for (line, text) in [
+            ("tikv: [kv|[1-3]]", Some("kv[1-3]")),
+            ("tikv: [a, kv|[1-3]x, b]", Some("kv[1-3]x")),
+            ("  kv: {address: 10.0.0.|[1-3]}", Some("10.0.0.[1-3]")),
+            ("    address: [::1]|:22", Some("[::1]:22")),
+            (
+                "a: {address: [fe80::1%eth0]|:22, user: x}",
+                Some("[fe80::1%eth0]:22"),
+            ),
+            ("threads: [1, 2]|: 3", None),
+            ("a: [b |[c]]", None),
+            ("a: [b|[c]]", None),
+            ("a: [b|[1-3", None),
+            ("ä[ä|[1-3]", Some("ä[ä[1-3]")),
+        ] {
+            let at = line.find('|').unwrap();
+            let help = text.map(|text| format!("write it in quotes: `\"{text}\"`"));
+            assert_eq!(super::quotes(&line.replace('|', ""), at), help, "{line}");
+        }
+    }
 
     #[test]
     fn the_innermost_open_bracket_is_found() {

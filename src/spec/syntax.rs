@@ -24,7 +24,11 @@ pub(super) fn describe(kind: &ErrorKind, source: &Arc<Source>, start: usize) -> 
         place: place(source, start..start + length),
         context: None,
     };
-    if is_of_brackets(kind) {
+    let offset = start - text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let quotes = layout::quotes(line(text, start), offset);
+    if quotes.is_some() {
+        Diagnostic::point(point, "", message).help(quotes)
+    } else if is_of_brackets(kind) {
         let context = open_bracket(source, start);
         let help = help.or_else(|| close(&context.as_ref()?.0.text()[..1]));
         Diagnostic::point(Point { context, ..point }, "", message).help(help)
