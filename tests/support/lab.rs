@@ -75,6 +75,14 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Starts what removes a lab when this process ends.
+fn watch(name: &str) -> Child {
+    let mut watch = assay();
+    watch.args(["lab", "watch", name]).stdin(Stdio::piped());
+    watch.stdout(Stdio::null()).stderr(Stdio::null());
+    watch.spawn().unwrap()
+}
+
 impl Lab {
     /// The lab that all tests of this process share, with an XFS below `/data` on each host; `None`, with the reason
     /// printed, where there can be none.
@@ -88,17 +96,12 @@ impl Lab {
 
     /// Makes a lab of its own for one test; `of` is a letter or two that no other test uses. It lives as long as the
     /// process. `None`, with the reason printed, where there can be none.
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     pub(crate) fn up(of: &str, hosts: usize, more: &[&str]) -> Option<Self> {
         let name = unique_name(of);
         let folder = tempfile::tempdir().unwrap();
         // It is there before the lab is, so that a lab that is being made when this process dies goes as well.
-        let watch = assay()
-            .args(["lab", "watch", &name])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let watch = watch(&name);
         let output = assay()
             .args(["lab", "up", "--json", "--name", &name])
             .args(["--hosts", &hosts.to_string(), "--inventory"])

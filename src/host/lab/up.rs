@@ -38,7 +38,7 @@ impl Labs {
         }
         inventory::check(&wanted.inventory, &wanted.name)?;
         let needs_image = wanted.data.is_some() || !self.takes_overlay();
-        let missing = needs::missing(needs_image);
+        let missing = needs::missing(wanted.hosts, needs_image);
         if !missing.is_empty() {
             return Err(LabError::Missing(missing));
         }
