@@ -43,6 +43,7 @@ complete -c assay -n "__fish_assay_needs_command" -f -a "list" -d 'List all runs
 complete -c assay -n "__fish_assay_needs_command" -f -a "show" -d 'Print the results of a run'
 complete -c assay -n "__fish_assay_needs_command" -f -a "report" -d 'Make the report of a run in other formats or places'
 complete -c assay -n "__fish_assay_needs_command" -f -a "verify" -d 'Check every file of a run against its checksums'
+complete -c assay -n "__fish_assay_needs_command" -f -a "lab" -d 'Make hosts on this machine, for trials and tests'
 complete -c assay -n "__fish_assay_needs_command" -f -a "schema" -d 'Print the JSON Schema of experiments or inventories'
 complete -c assay -n "__fish_assay_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c assay -n "__fish_assay_needs_command" -f -a "man" -d 'Print the man page'
@@ -141,6 +142,123 @@ complete -c assay -n "__fish_assay_using_subcommand verify" -l json -d 'Print th
 complete -c assay -n "__fish_assay_using_subcommand verify" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "up" -d 'Make a lab: hosts with their own addresses, systemd and sshd'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "list" -d 'List all labs and how their hosts are'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "down" -d 'Remove a lab, also one that was left half-made'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "cut" -d 'Drop all packets of a host: its peers see silence'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "heal" -d 'Undo every fault of a host; a killed one is booted again with the same disk, address and host key'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "pause" -d 'Stop all processes of a host where they are'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "kill" -d 'Take the power of a host: all its processes are gone, its disk stays'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "slow" -d 'Make the network of a host worse, in each direction'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "boot" -d 'Become a host of a lab'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "watch" -d 'Remove a lab when standard input ends, that is, when whoever started this is gone'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l hosts -d 'Number of hosts' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l data -d 'Give each host an XFS of its own for `/data`, such as `xfs:8G`; only what is written takes space' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l name -d 'Name of the lab; its hosts are called NAME1, NAME2, ...' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l inventory -d 'Inventory to write (default: `inventories/lab-NAME.yaml`)' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l all -d 'Remove all labs'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l delay -d 'Each packet is this much later, such as `50ms`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l rate -d 'Most bits in a second, such as `10mbit`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l loss -d 'Part of the packets that is lost, such as `1%`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand schema" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand schema" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, assay, text, unique_name, until};
+use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, alone, assay, text, unique_name, until};
 
 /// Removes a lab of a test that failed.
 struct Gone(String);
@@ -311,6 +311,7 @@ fn a_delay_is_added_or_the_kernel_is_said_to_lack_it() {
 
 #[test]
 fn one_lab_is_made_and_removed_without_a_trace() {
+    let _alone = alone();
     let name = unique_name("d");
     let _gone = Gone(name.clone());
     let folder = tempfile::tempdir().unwrap();
@@ -390,6 +391,7 @@ fn has_come_to(stage: &str, id: &str, name: &str) -> bool {
 
 #[test]
 fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_removal() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let stages = [
         "description",
@@ -438,6 +440,7 @@ fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_re
 
 #[test]
 fn what_a_stopped_making_leaves_is_removed_at_once() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("i");
     let _gone = Gone(name.clone());
@@ -463,6 +466,7 @@ fn what_a_stopped_making_leaves_is_removed_at_once() {
 
 #[test]
 fn where_the_file_system_cannot_hold_a_layer_each_hosts_disk_is_an_image() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let place = Overlay::mount();
     let labs = place.folder().join("labs");
@@ -551,6 +555,7 @@ impl Drop for Overlay {
 
 #[test]
 fn a_lab_goes_with_the_process_that_it_was_made_for() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("w");
     let _gone = Gone(name.clone());

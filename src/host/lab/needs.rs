@@ -26,7 +26,7 @@ const PROGRAMS: [(&str, &str); 11] = [
 const WATCHES: usize = 10;
 const OTHER_WATCHES: usize = 28;
 
-/// What is missing here for so many hosts; `wants_xfs` if they get images.
+/// What is missing here for so many hosts in all labs; `wants_xfs` if those of a new one get images.
 pub(super) fn missing(hosts: usize, wants_xfs: bool) -> Vec<String> {
     if !cfg!(target_os = "linux") {
         return vec!["Linux".to_owned()];
