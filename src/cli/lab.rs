@@ -346,15 +346,28 @@ fn down(global: &Global, labs: &Labs, args: &Down) -> Result<Code, Failure> {
     } else {
         vec![args.name.clone()]
     };
+    let (mut removed, mut last) = (Vec::new(), None::<Failure>);
     for name in &names {
-        labs.down(name, &|what| output::say(what))
-            .map_err(failure)?;
-        if !global.quiet && !global.json {
-            output::say(format_args!("lab `{name}` is removed"));
+        match labs.down(name, &|what| output::say(what)) {
+            Ok(()) => {
+                if !global.quiet && !global.json {
+                    output::say(format_args!("lab `{name}` is removed"));
+                }
+                removed.push(name);
+            }
+            // One that cannot be removed does not keep the others.
+            Err(error) => {
+                if let Some(earlier) = last.replace(failure(error)) {
+                    earlier.print();
+                }
+            }
         }
     }
+    if let Some(failure) = last {
+        return Err(failure);
+    }
     if global.json {
-        output::json(&json!({ "removed": names }))?;
+        output::json(&json!({ "removed": removed }))?;
     } else if names.is_empty() {
         output::say("there are no labs");
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, assay, text, unique_name, until};
+use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, alone, assay, text, unique_name, until};
 
 /// Removes a lab of a test that failed.
 struct Gone(String);
@@ -310,6 +311,7 @@ fn a_delay_is_added_or_the_kernel_is_said_to_lack_it() {
 
 #[test]
 fn one_lab_is_made_and_removed_without_a_trace() {
+    let _alone = alone();
     let name = unique_name("d");
     let _gone = Gone(name.clone());
     let folder = tempfile::tempdir().unwrap();
@@ -389,6 +391,7 @@ fn has_come_to(stage: &str, id: &str, name: &str) -> bool {
 
 #[test]
 fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_removal() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let stages = [
         "description",
@@ -437,6 +440,7 @@ fn whatever_moment_the_making_of_a_lab_is_killed_at_nothing_is_left_after_its_re
 
 #[test]
 fn what_a_stopped_making_leaves_is_removed_at_once() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("i");
     let _gone = Gone(name.clone());
@@ -461,7 +465,97 @@ fn what_a_stopped_making_leaves_is_removed_at_once() {
 }
 
 #[test]
+fn where_the_file_system_cannot_hold_a_layer_each_hosts_disk_is_an_image() {
+    let _alone = alone();
+    let Some(_) = Lab::shared() else { return };
+    let place = Overlay::mount();
+    let labs = place.folder().join("labs");
+    let name = unique_name("o");
+    let lab = |args: &[&str]| {
+        let mut command = assay();
+        command
+            .arg("lab")
+            .args(args)
+            .arg("--labs")
+            .arg(&labs)
+            .arg("--json");
+        let output = command.output().unwrap();
+        (
+            serde_json::from_str::<Value>(&text(&output, args[0])).unwrap(),
+            output,
+        )
+    };
+    let inventory = place.0.path().join("x.yaml");
+    let args = [
+        "up",
+        "--name",
+        &name,
+        "--hosts",
+        "1",
+        "--inventory",
+        inventory.to_str().unwrap(),
+    ];
+    let (_, output) = lab(&args);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("each host's disk is an image"));
+    let image = fs::metadata(labs.join(format!("{name}/hosts/{name}1/disk.img"))).unwrap();
+    assert!(
+        image.len() > image.blocks() * 512,
+        "it takes only what is written"
+    );
+    // What was written is there after a power cut.
+    let host = format!("{name}1");
+    assert_eq!(lab(&["kill", &host]).0["state"], "killed");
+    assert_eq!(lab(&["heal", &host]).0["state"], "running");
+    lab(&["down", &name]);
+    assert!(!labs.exists());
+    let loops = fs::read_dir("/sys/block")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            fs::read_to_string(entry.path().join("loop/backing_file"))
+                .is_ok_and(|file| file.contains(&name))
+        });
+    assert_eq!(loops.count(), 0);
+}
+
+/// A mounted overlay, as the root of a container is.
+struct Overlay(tempfile::TempDir);
+
+impl Overlay {
+    fn mount() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lower", "upper", "work", "merged"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            path("lower"),
+            path("upper"),
+            path("work")
+        );
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "overlay", "overlay", "-o", &options, &path("merged")]);
+        text(&mount.output().unwrap(), "mount");
+        Self(folder)
+    }
+
+    fn folder(&self) -> std::path::PathBuf {
+        self.0.path().join("merged")
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg(self.folder())
+            .status();
+    }
+}
+
+#[test]
 fn a_lab_goes_with_the_process_that_it_was_made_for() {
+    let _alone = alone();
     let Some(_) = Lab::shared() else { return };
     let name = unique_name("w");
     let _gone = Gone(name.clone());
@@ -482,6 +576,7 @@ fn a_lab_goes_with_the_process_that_it_was_made_for() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
 fn a_proxy_a_database_and_a_load_tool_work_across_hosts() {
     let missing: Vec<&str> = [
         ("haproxy", "haproxy"),

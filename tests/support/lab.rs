@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Condvar, Mutex, OnceLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -66,6 +66,12 @@ pub(crate) fn unique_name(of: &str) -> String {
     format!("t-{of}{}x", std::process::id())
 }
 
+/// Held by a test that makes a lab of its own: all hosts share the machine's limit on inotify instances, and it is low.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Polls until something is so.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
@@ -75,30 +81,31 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Starts what removes a lab when this process ends.
+fn watch(name: &str) -> Child {
+    let mut watch = assay();
+    watch.args(["lab", "watch", name]).stdin(Stdio::piped());
+    watch.stdout(Stdio::null()).stderr(Stdio::null());
+    watch.spawn().unwrap()
+}
+
 impl Lab {
     /// The lab that all tests of this process share, with an XFS below `/data` on each host; `None`, with the reason
     /// printed, where there can be none.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Lab>> = OnceLock::new();
         let lab = SHARED.get_or_init(|| Self::up("s", SHARED_HOSTS, &["--data", "xfs:1G"]));
-        lab.as_ref().inspect(|lab| {
-            assert!(!lab.name.is_empty());
-        })
+        lab.as_ref()
     }
 
     /// Makes a lab of its own for one test; `of` is a letter or two that no other test uses. It lives as long as the
     /// process. `None`, with the reason printed, where there can be none.
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     pub(crate) fn up(of: &str, hosts: usize, more: &[&str]) -> Option<Self> {
         let name = unique_name(of);
         let folder = tempfile::tempdir().unwrap();
         // It is there before the lab is, so that a lab that is being made when this process dies goes as well.
-        let watch = assay()
-            .args(["lab", "watch", &name])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut watch = watch(&name);
         let output = assay()
             .args(["lab", "up", "--json", "--name", &name])
             .args(["--hosts", &hosts.to_string(), "--inventory"])
@@ -109,6 +116,8 @@ impl Lab {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if said.contains("a lab needs what this machine lacks") {
             eprintln!("skipped: {}", said.trim());
+            drop(watch.stdin.take());
+            watch.wait().unwrap();
             return None;
         }
         assert!(output.status.success(), "{said}");

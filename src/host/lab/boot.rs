@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+use super::beside;
 use super::description::Paths;
 use super::seed::Seed;
 use super::{Entry, Lab, LabError, Labs, cgroups, image, io, keys, nspawn, tool};
@@ -98,7 +99,7 @@ impl Labs {
 
     fn seed(&self, lab: &Lab, host: &Entry, paths: &Paths, upper: &Path) -> Result<(), LabError> {
         let read = |path: &Path| fs::read(path).map_err(io("read", path));
-        let public = paths.host_key.with_added_extension("pub");
+        let public = beside(&paths.host_key, "pub");
         let uuid = read(Path::new("/proc/sys/kernel/random/uuid"))?;
         let machine_id = String::from_utf8_lossy(&uuid).trim().replace('-', "");
         let seed = Seed {

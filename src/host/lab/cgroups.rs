@@ -79,7 +79,7 @@ mod tests {
             std::fs::create_dir_all(root.join(name)).unwrap();
             std::fs::write(root.join(name).join("cgroup.procs"), "").unwrap();
         };
-        assert_eq!(hierarchies(root), [PathBuf::new(); 0]);
+        assert!(hierarchies(root).is_empty());
         make("memory");
         make("systemd");
         assert_eq!(hierarchies(root), [root.join("systemd")]);

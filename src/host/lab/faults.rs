@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::locks::Mode;
-use super::processes::HostProcesses;
+use super::processes::{HostProcesses, Snapshot};
 use super::{Entry, HostState, Lab, LabError, Labs, links, processes, status};
 
 /// What to do to a host.
@@ -105,7 +105,7 @@ impl Labs {
             Fault::Slow(slowness) => slow(&lab, host, slowness)?,
             Fault::Heal => self.heal(&lab, host)?,
         }
-        Ok(status::state(&lab, host))
+        Ok(status::state(&Snapshot::take(), &lab, host))
     }
 
     fn heal(&self, lab: &Lab, host: &Entry) -> Result<(), LabError> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Lab, LabError, Labs, io, keys};
+use super::{Lab, LabError, Labs, beside, io, keys};
 
 /// The first line.
 fn marker(name: &str) -> String {
@@ -42,7 +42,7 @@ pub(super) fn write(labs: &Labs, lab: &Lab) -> Result<(), LabError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(io("make", folder))?;
     }
-    let part = path.with_added_extension("part");
+    let part = beside(path, "part");
     std::fs::write(&part, text).map_err(io("write", &part))?;
     std::fs::rename(&part, path).map_err(io("write", path))
 }
@@ -72,7 +72,7 @@ fn text(labs: &Labs, lab: &Lab) -> Result<String, LabError> {
 /// Removes the inventory, if it is still the lab's own.
 pub(super) fn remove(lab: &Lab) -> Result<(), LabError> {
     let path = &lab.inventory;
-    let part = path.with_added_extension("part");
+    let part = beside(path, "part");
     for path in [path, &part] {
         if is_own(path, &lab.name) {
             std::fs::remove_file(path).map_err(io("remove", path))?;

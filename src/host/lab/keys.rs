@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use super::tool::{command, run};
-use super::{Lab, LabError, io};
+use super::{Lab, LabError, beside, io};
 
 /// Makes a key pair: the private one at `path`, the public one at `path.pub`.
 pub(super) fn make(lab: &Lab, path: &Path, comment: &str) -> Result<(), LabError> {
@@ -18,7 +18,7 @@ pub(super) fn make(lab: &Lab, path: &Path, comment: &str) -> Result<(), LabError
 
 /// The text of the public key beside a private one.
 pub(super) fn public(path: &Path) -> Result<String, LabError> {
-    let path = path.with_added_extension("pub");
+    let path = beside(path, "pub");
     let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
     Ok(text.trim().to_owned())
 }
@@ -35,8 +35,8 @@ pub(super) fn fingerprint(public: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Of `ssh-keygen -lf` from OpenSSH 9.2.
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     fn the_fingerprint_is_the_one_that_ssh_prints() {
         if super::super::tool::find("ssh-keygen").is_none() {
             eprintln!("skipped: no ssh-keygen (Debian package openssh-client)");

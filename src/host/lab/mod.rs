@@ -217,6 +217,14 @@ pub enum LabError {
     },
 }
 
+/// A file beside another, with an extension more.
+fn beside(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
 /// Makes the error of a failed action on a path.
 fn io<E: Into<std::io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> LabError {
     let path = path.to_owned();

@@ -21,8 +21,13 @@ const PROGRAMS: [(&str, &str); 11] = [
     ("unshare", "util-linux"),
 ];
 
-/// What is missing here; `wants_xfs` if hosts get images.
-pub(super) fn missing(wants_xfs: bool) -> Vec<String> {
+/// Watches on files that systemd, its session for a user, and the bus of one host hold (measured on Debian 12), and those
+/// that the rest of a machine may need. All hosts share root's limit; without room for them a host's systemd gives up.
+const WATCHES: usize = 10;
+const OTHER_WATCHES: usize = 28;
+
+/// What is missing here for so many hosts in all labs; `wants_xfs` if those of a new one get images.
+pub(super) fn missing(hosts: usize, wants_xfs: bool) -> Vec<String> {
     if !cfg!(target_os = "linux") {
         return vec!["Linux".to_owned()];
     }
@@ -46,8 +51,25 @@ pub(super) fn missing(wants_xfs: bool) -> Vec<String> {
     let kinds = kinds
         .iter()
         .filter(|(kind, is_wanted)| *is_wanted && !has_kind(kind));
+    missing.extend(few_watches(hosts));
     missing.extend(kinds.map(|(kind, _)| format!("a kernel with the file system {kind}")));
     missing
+}
+
+/// The limit on watches, if it is too low.
+fn few_watches(hosts: usize) -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").ok()?;
+    too_few(text.trim().parse().ok()?, hosts)
+}
+
+fn too_few(limit: usize, hosts: usize) -> Option<String> {
+    let wanted = WATCHES * hosts + OTHER_WATCHES;
+    (limit < wanted).then(|| {
+        let name = "fs.inotify.max_user_instances";
+        format!(
+            "{name} of {wanted} rather than {limit} for {hosts} hosts (`sysctl -w {name}={wanted}`)"
+        )
+    })
 }
 
 fn absent<'a>(
@@ -98,6 +120,16 @@ mod tests {
                 "ip (Debian package iproute2)",
                 "sshd (Debian package openssh-server)"
             ]
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_for_the_hosts_is_named_with_its_remedy() {
+        assert_eq!(too_few(128, 10), None);
+        let named = too_few(128, 50).unwrap();
+        assert!(
+            named.contains("`sysctl -w fs.inotify.max_user_instances=528`"),
+            "{named}"
         );
     }
 

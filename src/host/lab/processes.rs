@@ -21,6 +21,29 @@ struct Stat {
     parent: i32,
 }
 
+/// All processes of the machine at one moment, zombies left out: those are dead already and wait for their parent only.
+pub(super) struct Snapshot {
+    table: BTreeMap<i32, Stat>,
+    marks: BTreeMap<i32, String>,
+}
+
+impl Snapshot {
+    pub(super) fn take() -> Self {
+        let table = table();
+        let own = std::process::id() as i32;
+        let others = table.keys().filter(|pid| **pid != own && **pid > 1);
+        let marked = |pid: &i32| Some((*pid, mark(Path::new(&format!("/proc/{pid}")))?));
+        let marks = others.filter_map(marked).collect();
+        Self { table, marks }
+    }
+
+    /// The processes whose mark is one of those, but for this one.
+    fn marked(&self, is_one: impl Fn(&str) -> bool) -> BTreeSet<i32> {
+        let found = self.marks.iter().filter(|(_, mark)| is_one(mark));
+        found.map(|(pid, _)| *pid).collect()
+    }
+}
+
 /// The processes of one host.
 #[derive(Debug, Default)]
 pub(super) struct HostProcesses {
@@ -33,12 +56,16 @@ pub(super) struct HostProcesses {
 impl HostProcesses {
     /// Those of a host that live.
     pub(super) fn of(lab: &Lab, host: &Entry) -> Self {
-        let table = table();
+        Self::among(&Snapshot::take(), lab, host)
+    }
+
+    /// Those of a host in a snapshot.
+    pub(super) fn among(all: &Snapshot, lab: &Lab, host: &Entry) -> Self {
         let mark = lab.mark(host);
-        let supervisors: BTreeSet<i32> = marked(&table, |found| found == mark);
-        let mut all = supervisors.clone();
-        all.extend(cgroups::members(&lab.cgroup(host)));
-        let inside = with_descendants(&table, all);
+        let supervisors = all.marked(|found| found == mark);
+        let mut first = supervisors.clone();
+        first.extend(cgroups::members(&lab.cgroup(host)));
+        let inside = with_descendants(&all.table, first);
         Self {
             inside: inside.difference(&supervisors).copied().collect(),
             supervisors,
@@ -59,10 +86,11 @@ impl HostProcesses {
 /// Ends all processes of a host, or of all hosts and of the making of the lab itself.
 pub(super) fn kill(lab: &Lab, hosts: &[Entry]) -> Result<(), LabError> {
     until(PATIENCE, || {
+        let all = Snapshot::take();
         let left: BTreeSet<i32> = hosts
             .iter()
             .flat_map(|host| {
-                let found = HostProcesses::of(lab, host);
+                let found = HostProcesses::among(&all, lab, host);
                 found.supervisors.into_iter().chain(found.inside)
             })
             .collect();
@@ -75,8 +103,7 @@ pub(super) fn kill(lab: &Lab, hosts: &[Entry]) -> Result<(), LabError> {
 pub(super) fn kill_tools(lab: &Lab) -> Result<(), LabError> {
     let hosts = format!("{}/", lab.id);
     until(PATIENCE, || {
-        let table = table();
-        let left = marked(&table, |found| found == lab.id || found.starts_with(&hosts));
+        let left = Snapshot::take().marked(|found| found == lab.id || found.starts_with(&hosts));
         signal(&left, Signal::KILL);
         left
     })
@@ -131,7 +158,7 @@ fn is_stopped(pid: i32) -> bool {
     stat(pid).is_none_or(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// All processes that are no zombies: those are dead already and wait for their parent only.
+/// All processes that are no zombies.
 fn table() -> BTreeMap<i32, Stat> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -153,15 +180,6 @@ fn parse(text: &str) -> Option<Stat> {
         state: fields.next()?.chars().next()?,
         parent: fields.next()?.parse().ok()?,
     })
-}
-
-/// The processes whose mark is one of those, but for this one.
-fn marked(table: &BTreeMap<i32, Stat>, is_one: impl Fn(&str) -> bool) -> BTreeSet<i32> {
-    let own = std::process::id() as i32;
-    let others = table.keys().filter(|pid| **pid != own && **pid > 1);
-    let has_mark =
-        |pid: &&i32| mark(Path::new(&format!("/proc/{pid}"))).is_some_and(|m| is_one(&m));
-    others.filter(has_mark).copied().collect()
 }
 
 fn mark(process: &Path) -> Option<String> {

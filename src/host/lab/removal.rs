@@ -119,6 +119,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     fn nothing_is_removed_where_something_is_mounted() {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root may mount");

@@ -265,6 +265,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     fn a_host_sees_nothing_of_the_machines_people_and_starts_only_sshd() {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root may hide folders of an overlay");

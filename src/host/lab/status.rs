@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::locks::Mode;
-use super::processes::HostProcesses;
+use super::processes::{HostProcesses, Snapshot};
 use super::{Entry, Lab, LabError, Labs, links};
 
 /// How a host is.
@@ -56,12 +56,13 @@ impl Labs {
     /// # Errors
     /// The folder cannot be read.
     pub fn list(&self) -> Result<Vec<Status>, LabError> {
+        let all = Snapshot::take();
         let status = |name: String| {
             let lab = self.read(&name).ok().flatten();
             let hosts = lab
                 .iter()
                 .flat_map(|lab| lab.hosts.iter().map(move |host| (lab, host)));
-            let states = hosts.map(|(lab, host)| state(lab, host)).collect();
+            let states = hosts.map(|(lab, host)| state(&all, lab, host)).collect();
             let is_busy = matches!(self.lock(&name, Mode::Beside), Err(LabError::Busy(_)));
             Status {
                 name,
@@ -75,8 +76,8 @@ impl Labs {
 }
 
 /// How a host is; of several faults the one that hides the others.
-pub(super) fn state(lab: &Lab, host: &Entry) -> HostState {
-    let processes = HostProcesses::of(lab, host);
+pub(super) fn state(all: &Snapshot, lab: &Lab, host: &Entry) -> HostState {
+    let processes = HostProcesses::among(all, lab, host);
     if !links::exists(lab, host) {
         HostState::Absent
     } else if processes.is_empty() {

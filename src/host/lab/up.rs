@@ -38,7 +38,7 @@ impl Labs {
         }
         inventory::check(&wanted.inventory, &wanted.name)?;
         let needs_image = wanted.data.is_some() || !self.takes_overlay();
-        let missing = needs::missing(needs_image);
+        let missing = needs::missing(wanted.hosts + self.all_hosts()?, needs_image);
         if !missing.is_empty() {
             return Err(LabError::Missing(missing));
         }
@@ -54,6 +54,13 @@ impl Labs {
             });
         }
         Ok(lab)
+    }
+
+    /// The hosts of all labs that are up.
+    fn all_hosts(&self) -> Result<usize, LabError> {
+        let read = |name: String| self.read(&name).ok().flatten();
+        let labs = self.names()?.into_iter().filter_map(read);
+        Ok(labs.map(|lab| lab.hosts.len()).sum())
     }
 
     /// Whether the upper layer of an overlay can lie in the labs' folder.
