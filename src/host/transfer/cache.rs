@@ -43,6 +43,8 @@ impl Cache {
     /// Opens the cache in a host's folder; makes it if it is not there.
     pub(super) fn open(directory: &Path) -> Result<Self, Fault> {
         let folder = directory.join(FOLDER);
+        // Others may have to enter the host's folder, but not this one.
+        fs::create_dir_all(directory).tried("make", directory)?;
         make(&folder)?;
         let lock = lock_file(&folder)?;
         flock(&lock, FlockOperation::LockShared).tried("lock", &folder)?;
@@ -243,7 +245,9 @@ pub struct Tidied {
 /// A transfer uses the cache, or it cannot be read.
 pub(super) fn tidy(directory: &Path, limit: u64) -> Result<Tidied, Fault> {
     let folder = directory.join(FOLDER);
-    make(&folder)?;
+    if !folder.is_dir() {
+        return Ok(Tidied::default());
+    }
     let lock = lock_file(&folder)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { path: folder }),
@@ -254,7 +258,9 @@ pub(super) fn tidy(directory: &Path, limit: u64) -> Result<Tidied, Fault> {
     let (mut tidied, mut is_full) = (Tidied::default(), false);
     for content in found {
         is_full |= tidied.left + content.size > limit;
-        if is_full {
+        // Parts that nothing has come of are left by cut connections.
+        let is_nothing = content.size == 0 && content.path.extension().is_some();
+        if is_full || is_nothing {
             fs::remove_file(&content.path).tried("remove", &content.path)?;
             tidied.removed += content.size;
         } else {

@@ -19,8 +19,9 @@ use super::wire::{Answer, Delivery, Packing, Place, Voice, Want, Wire};
 
 /// Contents that are asked for at a time: each is an open file.
 const BATCH: usize = 256;
-/// Bytes that are asked for at a time, or one content. It holds up other senders of the same contents no longer than that.
-const BATCH_BYTES: u64 = 64 << 20;
+/// Bytes that are asked for at a time, or one content. Few enough to come within [`STUCK`] over a slow link: another sender
+/// takes over what waits for longer, and it is sent twice.
+const BATCH_BYTES: u64 = 16 << 20;
 /// How often is looked whether another sender is done.
 const GLANCE: Duration = Duration::from_millis(50);
 /// A sender of whose content nothing came for so long is stuck: its connection is dead and its agent does not know.
@@ -31,6 +32,10 @@ const STRETCH: u64 = 64 << 20;
 /// Carries out one upload.
 pub(super) fn receive<R: Read, W: Write>(wire: &mut Wire<R, W>) -> Result<(), Stop> {
     let delivery: Delivery = wire.hear()?;
+    is_absolute(&delivery.directory)?;
+    if let Place::Path { path, .. } = &delivery.place {
+        is_absolute(path)?;
+    }
     let mut receiving = Receiving {
         cache: Cache::open(&delivery.directory)?,
         entries: &delivery.entries,
@@ -38,6 +43,17 @@ pub(super) fn receive<R: Read, W: Write>(wire: &mut Wire<R, W>) -> Result<(), St
     };
     receiving.run(&delivery.place)?;
     receiving.voice.wire.say(&Answer::Done)
+}
+
+/// Where an agent stands is nobody's business: a path that begins there is a mistake.
+fn is_absolute(path: &Path) -> Result<(), Fault> {
+    match path.is_absolute() {
+        true => Ok(()),
+        false => Err(Fault::Refused {
+            path: path.to_owned(),
+            why: "it is not absolute".to_owned(),
+        }),
+    }
 }
 
 struct Receiving<'a, R, W> {

@@ -99,6 +99,8 @@ async fn tidying_removes_what_was_used_longest_ago() {
     let part = host.content(&old).with_extension("part");
     fs::write(&part, noise(9, 300)).unwrap();
     set_used(&part, 500);
+    let nothing = part.with_extension("x.part");
+    fs::write(&nothing, "").unwrap();
     let tidied = tidy_cache(host.target(), 2500, &retrying(0)).await.unwrap();
     let wanted = Tidied {
         removed: 1300,

@@ -235,4 +235,9 @@ fn a_caller_cannot_write_outside_of_the_place_that_it_named() {
         assert!(names(&directory).is_empty());
         assert_eq!(names(folder.path()), ["host"]);
     }
+    let place = json!({ "path": { "path": "x", "replace": false } });
+    let list = json!([entry("", json!("folder"))]);
+    let request = json!({ "directory": directory, "place": place, "entries": list });
+    let answer = answers(&request);
+    assert_eq!(answer["failed"]["refused"]["why"], "it is not absolute");
 }
