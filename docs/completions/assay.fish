@@ -43,7 +43,8 @@ complete -c assay -n "__fish_assay_needs_command" -f -a "list" -d 'List all runs
 complete -c assay -n "__fish_assay_needs_command" -f -a "show" -d 'Print the results of a run'
 complete -c assay -n "__fish_assay_needs_command" -f -a "report" -d 'Make the report of a run in other formats or places'
 complete -c assay -n "__fish_assay_needs_command" -f -a "verify" -d 'Check every file of a run against its checksums'
-complete -c assay -n "__fish_assay_needs_command" -f -a "hosts" -d 'Look at hosts: what they are, and what would spoil an experiment'
+complete -c assay -n "__fish_assay_needs_command" -f -a "hosts" -d 'Look at hosts, mend them, and work on many at once'
+complete -c assay -n "__fish_assay_needs_command" -f -a "lab" -d 'Make hosts on this machine, for trials and tests'
 complete -c assay -n "__fish_assay_needs_command" -f -a "schema" -d 'Print the JSON Schema of experiments or inventories'
 complete -c assay -n "__fish_assay_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c assay -n "__fish_assay_needs_command" -f -a "man" -d 'Print the man page'
@@ -83,6 +84,7 @@ complete -c assay -n "__fish_assay_using_subcommand run" -l color -d 'When to us
 always\t'Always'
 never\t'Never'"
 complete -c assay -n "__fish_assay_using_subcommand run" -l ignore-preflight -d 'Begin although pre-flight fails; what it found is recorded with the run'
+complete -c assay -n "__fish_assay_using_subcommand run" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
 complete -c assay -n "__fish_assay_using_subcommand run" -l json -d 'Print the result as JSON'
 complete -c assay -n "__fish_assay_using_subcommand run" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand run" -s q -l quiet -d 'Say only results and errors'
@@ -93,6 +95,7 @@ always\t'Always'
 never\t'Never'"
 complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-spec -d 'Go on although the experiment\'s file has changed since, and record the difference'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l accept-changed-host -d 'Go on although the host or the program is another one, and record the difference'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l ignore-preflight -d 'Go on although pre-flight fails'
 complete -c assay -n "__fish_assay_using_subcommand resume" -l json -d 'Print the result as JSON'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s v -l verbose -d 'Say more; twice, everything'
@@ -144,16 +147,18 @@ complete -c assay -n "__fish_assay_using_subcommand verify" -l json -d 'Print th
 complete -c assay -n "__fish_assay_using_subcommand verify" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l artifacts -d 'Folder that holds the runs' -r -F
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -l json -d 'Print the result as JSON'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s v -l verbose -d 'Say more; twice, everything'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s q -l quiet -d 'Say only results and errors'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -f -a "check" -d 'Compare hosts with what a system wants of them, and mend what can be mended'
-complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts" -f -a "facts" -d 'Print what hosts are and how fast'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -f -a "check" -d 'Compare hosts with what a system wants of them, and mend what can be mended'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -f -a "facts" -d 'Print what hosts are and how fast'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -f -a "exec" -d 'Run one command on many hosts; equal outputs are printed once'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and not __fish_seen_subcommand_from check facts exec trust" -f -a "trust" -d 'Show the keys of hosts, and make them known when you say so'
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from check" -l system -d 'System whose wants are checked (default: the experiment\'s, else sqlite, which wants least)' -r
@@ -178,6 +183,148 @@ complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subco
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from facts" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l timeout -d 'The longest that the command may take on a host' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l silence -d 'The longest that it may print nothing' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l at-once -d 'How many hosts are worked on at once' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l stream -d 'Print each line when it comes, after its host\'s name'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from exec" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -s y -l yes -d 'Make new keys known without asking; changed ones are refused all the same'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand hosts; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "up" -d 'Make a lab: hosts with their own addresses, systemd and sshd'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "list" -d 'List all labs and how their hosts are'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "down" -d 'Remove a lab, also one that was left half-made'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "cut" -d 'Drop all packets of a host: its peers see silence'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "heal" -d 'Undo every fault of a host; a killed one is booted again with the same disk, address and host key'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "pause" -d 'Stop all processes of a host where they are'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "kill" -d 'Take the power of a host: all its processes are gone, its disk stays'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "slow" -d 'Make the network of a host worse, in each direction'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "boot" -d 'Become a host of a lab'
+complete -c assay -n "__fish_assay_using_subcommand lab; and not __fish_seen_subcommand_from up list down cut heal pause kill slow boot watch" -f -a "watch" -d 'Remove a lab when standard input ends, that is, when whoever started this is gone'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l hosts -d 'Number of hosts' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l data -d 'Give each host an XFS of its own for `/data`, such as `xfs:8G`; only what is written takes space' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l name -d 'Name of the lab; its hosts are called NAME1, NAME2, ...' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l inventory -d 'Inventory to write (default: `inventories/lab-NAME.yaml`)' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l all -d 'Remove all labs'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from cut" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from heal" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from kill" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l delay -d 'Each packet is this much later, such as `50ms`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l rate -d 'Most bits in a second, such as `10mbit`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l loss -d 'Part of the packets that is lost, such as `1%`' -r
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from slow" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from boot" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l labs -d 'Folder that holds the labs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand lab; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand schema" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand schema" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'

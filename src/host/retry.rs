@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn patience_is_as_many_attempts_as_fit_into_it() {
         let second = Duration::from_secs(1);
-        let times = |seconds: u64| Retry::within(Duration::from_secs(seconds), second, 4 * second).times;
+        let times =
+            |seconds: u64| Retry::within(Duration::from_secs(seconds), second, 4 * second).times;
         // 1, 2, 4, 4, ... seconds.
         assert_eq!(
             [0, 1, 2, 3, 6, 7, 10, 11].map(times),

@@ -124,11 +124,6 @@ async fn the_agents_tell_what_this_machine_is_and_how_fast() {
 #[tokio::test]
 async fn this_machines_clock_is_its_own() {
     let place = Place::new(EXPERIMENT);
-    let stop = CancellationToken::new();
-    let bounds = Bounds {
-        limit: MINUTE,
-        stop: &stop,
-    };
     let found = clock_offset(&place.host()).await.unwrap();
     assert!(found.round_trip_ms > 0.0);
     // The truth, 0, lies within half of the round trip.
