@@ -19,6 +19,9 @@ use crate::host::transfer::Served;
 use crate::host::{self, Reply, preflight};
 use crate::{database, load, snapshot};
 
+/// Bytes that a pipe of a transfer holds; what any user may set (`/proc/sys/fs/pipe-max-size`).
+const PIPE: usize = 1 << 20;
+
 /// What the work came to: a value, or the message of the error and of its causes.
 type Outcome = Result<Value, Vec<String>>;
 
@@ -86,6 +89,9 @@ fn transfer(name: &str) -> Code {
     let (Ok(input), Ok(output)) = (input, output) else {
         return Code::Internal;
     };
+    // Larger pipes save most of the switches between this process and sshd. What is no pipe stays as it is.
+    let _ = rustix::pipe::fcntl_setpipe_size(&input, PIPE);
+    let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE);
     match host::transfer::serve(name, File::from(input), File::from(output)) {
         Some(Served::Done) => Code::Fine,
         Some(Served::Abandoned) => Code::Cancelled,
