@@ -244,21 +244,10 @@ impl Job {
         }
     }
 
-    /// Removes its folder.
+    /// Removes its folder, which holds files only.
     pub(super) fn forget(&self) -> Result<()> {
-        let names = [
-            file::ORDER,
-            file::OWNER,
-            file::LOCK,
-            file::STOP,
-            file::OUT,
-            file::END,
-        ];
-        for name in names {
-            match std::fs::remove_file(self.folder.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        for entry in std::fs::read_dir(&self.folder)? {
+            std::fs::remove_file(entry?.path())?;
         }
         std::fs::remove_dir(&self.folder)
     }

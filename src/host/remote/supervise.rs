@@ -2,7 +2,7 @@
 //! not on the channel that the job was asked for over, nor on who asked.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Error, Result, Write as _};
+use std::io::{Result, Write as _};
 use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,16 +34,12 @@ pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Locks the job. The file appears locked, so that nobody takes one that is about to be locked for that of the dead.
 fn lock(folder: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    let mut lock = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(folder.join(file::LOCK))?;
-    lock.try_lock()
-        .map_err(|_| Error::other("it has a supervisor"))?;
-    writeln!(lock, "{}", std::process::id())?;
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.as_file().try_lock()?;
+    writeln!(new, "{}", std::process::id())?;
+    let lock = new.persist_noclobber(folder.join(file::LOCK))?;
     Ok(lock)
 }
 
