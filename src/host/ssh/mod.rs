@@ -71,13 +71,20 @@ pub struct Settings {
 /// A host over SSH.
 pub struct SshHost(Arc<Reach>);
 
+/// The connection, if there is one, and how the last attempt to make one failed.
+#[derive(Default)]
+struct Line {
+    connection: Option<Arc<Connection>>,
+    failure: Option<(Instant, ConnectError)>,
+}
+
 /// What reaches the host; its lease's heart, too, has a hold of it.
 struct Reach {
     target: Target,
     binary: Binary,
     settings: Settings,
     directory: OnceLock<PathBuf>,
-    connection: Mutex<Option<Arc<Connection>>>,
+    line: Mutex<Line>,
     /// All patience with it was in vain: until it answers again, each command tries it once.
     given_up: AtomicBool,
     /// The lease's token.
@@ -101,7 +108,7 @@ impl SshHost {
             binary,
             settings,
             directory: OnceLock::new(),
-            connection: Mutex::new(None),
+            line: Mutex::default(),
             given_up: AtomicBool::new(false),
             lease: Mutex::new(None),
             channel: Arc::new(Semaphore::new(1)),
@@ -150,16 +157,26 @@ impl SshHost {
 impl Reach {
     /// The connection, made if there is none.
     async fn connected(&self) -> Result<Arc<Connection>, HostError> {
-        let mut known = self.connection.lock().await;
-        if let Some(connection) = known.as_ref().filter(|c| !c.link.is_lost()) {
+        let asked = Instant::now();
+        let mut line = self.line.lock().await;
+        if let Some(connection) = line.connection.as_ref().filter(|c| !c.link.is_lost()) {
             return Ok(Arc::clone(connection));
         }
-        *known = None;
+        line.connection = None;
+        // An attempt that failed while this one waited for it counts for both: each takes ten seconds at a dead host.
+        if let Some((when, error)) = &line.failure
+            && *when >= asked
+        {
+            return Err(unreachable(&self.target, error.clone()));
+        }
         let opened = Connection::open(&self.target, &self.binary, &self.settings.folders).await;
-        let connection = opened.map_err(|source| unreachable(&self.target, source))?;
+        let connection = opened.map_err(|error| {
+            line.failure = Some((Instant::now(), error.clone()));
+            unreachable(&self.target, error)
+        })?;
         self.enter(&connection).await?;
         self.given_up.store(false, Relaxed);
-        Ok(Arc::clone(known.insert(Arc::new(connection))))
+        Ok(Arc::clone(line.connection.insert(Arc::new(connection))))
     }
 
     /// Finds out where the host's directory is.
@@ -310,7 +327,7 @@ impl Reach {
     /// Gives the lease back and ends the connection.
     async fn close(&self) {
         let token = self.lease.lock().await.take();
-        let Some(connection) = self.connection.lock().await.take() else {
+        let Some(connection) = self.line.lock().await.connection.take() else {
             return;
         };
         if let Some(token) = token {
