@@ -272,6 +272,7 @@ impl Runner<'_> {
                 let removed: Result<(), AgentError> =
                     ask(&*site.client, "remove", &site.results(), teardown).await;
                 if let Err(error) = removed {
+                    let error = StepError::from(error).text();
                     tracing::warn!("results stay behind on `{}`: {error}", site.client.name());
                 }
                 collected

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::wire::{Ending, Order};
@@ -21,6 +23,8 @@ const START: Duration = Duration::from_secs(30);
 const STOP: Duration = Duration::from_secs(20);
 /// How often a job is looked at: at first, and when nothing has happened for a while.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+/// Room that is kept for how a job ends, bytes; a longer text has to find its own.
+const ROOM: u64 = 64 << 10;
 /// How much of what a job printed is read at once.
 const CHUNK: u64 = 256 << 10;
 
@@ -34,6 +38,8 @@ pub(super) mod file {
     pub(in super::super) const LOCK: &str = "lock";
     /// There if it is to stop.
     pub(in super::super) const STOP: &str = "stop";
+    /// Room for how it ends, kept from the start: it may fill the disk itself.
+    pub(in super::super) const ROOM: &str = "room";
     /// What it printed.
     pub(in super::super) const OUT: &str = "out";
     /// How it ended.
@@ -119,6 +125,7 @@ impl Jobs {
         let text = serde_json::to_vec(order)?;
         write_private(&new.path().join(file::ORDER), &text)?;
         write_private(&new.path().join(file::OWNER), owner.as_bytes())?;
+        reserve(&new.path().join(file::ROOM))?;
         match std::fs::rename(new.path(), &job.folder) {
             Ok(()) => drop(new.keep()),
             Err(error) if is_taken(&error) => return Ok(job),
@@ -304,6 +311,14 @@ fn write_private(path: &Path, text: &[u8]) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)?.write_all(text)
+}
+
+fn reserve(path: &Path) -> Result<()> {
+    match fallocate(File::create_new(path)?, FallocateFlags::empty(), 0, ROOM) {
+        // Not every file system can; then the outcome takes its chance.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        result => Ok(result?),
+    }
 }
 
 /// Reads a growing file line by line.

@@ -275,10 +275,18 @@ impl Ending {
     pub(super) fn refused(what: &str, error: &Error) -> Self {
         Self::Refused {
             what: what.to_owned(),
-            errno: error.raw_os_error(),
+            errno: errno(error),
             text: error.to_string(),
         }
     }
+}
+
+/// The system's number for an error, also of one that another text was put around.
+fn errno(error: &Error) -> Option<i32> {
+    error.raw_os_error().or_else(|| {
+        let inner = error.get_ref()?.source()?;
+        inner.downcast_ref::<Error>()?.raw_os_error()
+    })
 }
 
 /// What became of a program, as it travels.

@@ -2,11 +2,9 @@
 //! not on the channel that the job was asked for over, nor on who asked.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Result, Seek as _, SeekFrom, Write as _};
+use std::io::{ErrorKind, Result, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, fallocate};
-use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +13,6 @@ use super::serve::ended;
 use super::wire::{Ending, Order};
 use crate::host::process;
 
-/// Room that is kept for the outcome, bytes; a longer one has to find its own.
-const ROOM: u64 = 64 << 10;
-
 /// Runs the job in `folder` to its end. `assay` is this program.
 ///
 /// # Errors
@@ -25,7 +20,14 @@ const ROOM: u64 = 64 << 10;
 pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
     // Away from the session of whoever asked; as a unit's main process it leads one already.
     let _ = rustix::process::setsid();
-    let lock = lock(folder)?;
+    let lock = match lock(folder) {
+        Ok(lock) => lock,
+        // Nobody else is at work there, and nothing was started.
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            return leave(folder, &Ending::refused("start its supervisor", &error));
+        }
+        Err(error) => return Err(error),
+    };
     let path = folder.join(file::ORDER);
     let order: Order = serde_json::from_slice(&std::fs::read(&path)?)?;
     // It may hold secrets.
@@ -33,9 +35,9 @@ pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let room = reserve(folder)?;
-    let end = runtime.block_on(run(folder, &order, assay))?;
-    leave(folder, room, &end)?;
+    let end = runtime.block_on(run(folder, &order, assay));
+    let end = end.unwrap_or_else(|error| Ending::refused("keep what it prints", &error));
+    leave(folder, &end)?;
     drop(lock);
     Ok(())
 }
@@ -85,26 +87,23 @@ async fn run(folder: &Path, order: &Order, assay: &Path) -> Result<Ending> {
     })
 }
 
-/// Keeps room for the outcome: the job itself may fill the disk.
-fn reserve(folder: &Path) -> Result<NamedTempFile> {
-    let room = NamedTempFile::new_in(folder)?;
-    // Not every file system can.
-    let _ = fallocate(room.as_file(), FallocateFlags::empty(), 0, ROOM);
-    Ok(room)
-}
-
 /// Leaves the outcome, whole or not at all; one for which there is no room is replaced by that.
-fn leave(folder: &Path, mut room: NamedTempFile, end: &Ending) -> Result<()> {
-    if let Err(error) = write(&mut room, end) {
-        write(&mut room, &Ending::refused("keep its outcome", &error))?;
+fn leave(folder: &Path, end: &Ending) -> Result<()> {
+    let room = folder.join(file::ROOM);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&room)?;
+    if let Err(error) = write(&mut file, end) {
+        write(&mut file, &Ending::refused("keep its outcome", &error))?;
     }
-    room.persist(folder.join(file::END))?;
-    Ok(())
+    std::fs::rename(room, folder.join(file::END))
 }
 
-fn write(room: &mut NamedTempFile, end: &Ending) -> Result<()> {
+fn write(file: &mut File, end: &Ending) -> Result<()> {
     let text = serde_json::to_vec(end)?;
-    let file = room.as_file_mut();
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&text)?;
     file.set_len(text.len() as u64)?;
