@@ -5,6 +5,7 @@
 mod support;
 
 mod cli;
+mod cluster;
 mod documents;
 mod fake_host;
 mod host;

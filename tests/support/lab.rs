@@ -40,7 +40,8 @@ pub(crate) struct LabHost {
     /// Its IPv4 address.
     pub(crate) address: String,
     lab: String,
-    identity: PathBuf,
+    /// The private key that opens it.
+    pub(crate) identity: PathBuf,
     known_hosts: PathBuf,
 }
 
@@ -182,6 +183,21 @@ impl Lab {
 }
 
 impl LabHost {
+    /// The SHA-256 fingerprint of the key that the lab gave it.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-l", "-F", &self.address, "-f"]);
+        let print = text(
+            &keygen.arg(&self.known_hosts).output().unwrap(),
+            "ssh-keygen",
+        );
+        let mut words = print.split_whitespace();
+        words
+            .find(|word| word.starts_with("SHA256:"))
+            .unwrap()
+            .to_owned()
+    }
+
     /// A command on the host, as root, over SSH with the pinned host key and nothing else that this machine knows.
     pub(crate) fn ssh(&self, words: &str) -> Command {
         self.ssh_as("root", words)
@@ -273,6 +289,10 @@ impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let host = format!("{}/{}", self.lab.name, self.host.name);
         let healed = assay().args(["lab", "heal", "--quiet", &host]).status();
+        let _ = self
+            .host
+            .ssh("find /data/assay -mindepth 1 -delete")
+            .status();
         if healed.is_ok_and(|status| status.success()) {
             self.lab.free.lock().unwrap().push(self.index);
             self.lab.freed.notify_all();
