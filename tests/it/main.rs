@@ -8,6 +8,7 @@ mod cli;
 mod documents;
 mod fake_host;
 mod host;
+mod hosts_cli;
 mod lab;
 mod load;
 mod local_run;
