@@ -229,9 +229,9 @@ pub(super) async fn records(
     hosts: &Hosts,
     addresses: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, HostRecord>, Failure> {
-    let examined = all(examine(&hosts).await)?;
+    let examined = all(examine(hosts).await)?;
     let facts = examined.iter().map(|(n, e)| (n.clone(), e.facts.clone()));
-    let calibrations = calibrate(&hosts, &facts.collect(), addresses).await;
+    let calibrations = calibrate(hosts, &facts.collect(), addresses).await;
     let mut calibrations = all(calibrations)?;
     let mut findings = Wants::of_plan(plan)?.findings(&examined, |_| {});
     let record = |(name, host): (String, Examined)| {
