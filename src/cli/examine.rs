@@ -50,12 +50,7 @@ pub(super) async fn order<Q: Serialize + Sync, T: DeserializeOwned + Send>(
     agent: &str,
     request: &Q,
 ) -> Result<T, AgentError> {
-    let stop = CancellationToken::new();
-    let bounds = Bounds {
-        limit: LIMIT,
-        stop: &stop,
-    };
-    ask(host, agent, request, bounds).await
+    ask(host, agent, request, bounds(&CancellationToken::new())).await
 }
 
 /// Asks an agent of a host that only looks.
@@ -64,12 +59,11 @@ pub(super) async fn question<Q: Serialize + Sync, T: DeserializeOwned + Send>(
     agent: &str,
     request: &Q,
 ) -> Result<T, AgentError> {
-    let stop = CancellationToken::new();
-    let bounds = Bounds {
-        limit: LIMIT,
-        stop: &stop,
-    };
-    look(host, agent, request, bounds).await
+    look(host, agent, request, bounds(&CancellationToken::new())).await
+}
+
+fn bounds(stop: &CancellationToken) -> Bounds<'_> {
+    Bounds { limit: LIMIT, stop }
 }
 
 /// Does something on every host, on several at once; one that fails does not hold up the others.
