@@ -843,12 +843,16 @@ _assay() {
             return 0
             ;;
         assay__subcmd__resume)
-            opts="-v -q -h --accept-changed-spec --accept-changed-host --break-lease --ignore-preflight --artifacts --json --verbose --quiet --color --help"
+            opts="-v -q -h --accept-changed-spec --accept-changed-host --break-lease --patience --ignore-preflight --artifacts --json --verbose --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --patience)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --artifacts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -865,7 +869,7 @@ _assay() {
             return 0
             ;;
         assay__subcmd__run)
-            opts="-i -v -q -h --inventory --set --ignore-preflight --break-lease --artifacts --json --verbose --quiet --color --help"
+            opts="-i -v -q -h --inventory --set --ignore-preflight --break-lease --patience --artifacts --json --verbose --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -880,6 +884,10 @@ _assay() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --patience)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

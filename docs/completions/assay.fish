@@ -79,6 +79,7 @@ complete -c assay -n "__fish_assay_using_subcommand plan" -s q -l quiet -d 'Say 
 complete -c assay -n "__fish_assay_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand run" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
 complete -c assay -n "__fish_assay_using_subcommand run" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand run" -l patience -d 'How long a host that is lost during the run is tried before it is given up' -r
 complete -c assay -n "__fish_assay_using_subcommand run" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand run" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -89,6 +90,7 @@ complete -c assay -n "__fish_assay_using_subcommand run" -l json -d 'Print the r
 complete -c assay -n "__fish_assay_using_subcommand run" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand run" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand resume" -l patience -d 'How long a host that is lost during the run is tried before it is given up' -r
 complete -c assay -n "__fish_assay_using_subcommand resume" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand resume" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'

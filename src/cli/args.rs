@@ -131,6 +131,9 @@ pub(super) struct Claim {
     /// Take hosts from a run that seems dead: that has not been heard of for half a minute
     #[arg(long)]
     pub(super) break_lease: bool,
+    /// How long a host that is lost during the run is tried before it is given up
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    pub(super) patience: Duration,
 }
 
 /// What changes an experiment from the command line.

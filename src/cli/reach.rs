@@ -18,8 +18,6 @@ pub(super) type Hosts = BTreeMap<String, Arc<dyn Host>>;
 
 /// How many hosts are worked on at once, unless the user says otherwise.
 pub(super) const AT_ONCE: usize = 32;
-/// How long a host that was lost during a run is tried to be reached again.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// Where deployments lie on this machine when its inventory names no directory.
 const DIRECTORY: &str = ".assay";
 /// A socket's path can have 108 bytes; this leaves room for what `ssh` adds to it.
@@ -33,12 +31,9 @@ pub(super) struct Purpose<'a> {
 }
 
 impl<'a> Purpose<'a> {
-    /// A run, which goes on when a lost host comes back.
-    pub(super) fn run(owner: &'a str) -> Self {
-        Self {
-            owner,
-            patience: PATIENCE,
-        }
+    /// A run, which goes on when a lost host comes back within `patience`.
+    pub(super) fn run(owner: &'a str, patience: Duration) -> Self {
+        Self { owner, patience }
     }
 
     /// A command that the user waits for.

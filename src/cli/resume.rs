@@ -43,7 +43,8 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     }
     let owner = format!("run {}", layout.folder().display());
     let reach = Reach::of(&spec.inventory)?;
-    with_hosts(&reach, plan.hosts(), Purpose::run(&owner), async |hosts| {
+    let purpose = Purpose::run(&owner, args.claim.patience);
+    with_hosts(&reach, plan.hosts(), purpose, async |hosts| {
         let claim = Claim {
             owner: &owner,
             break_dead: args.claim.break_lease,

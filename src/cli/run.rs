@@ -28,7 +28,8 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
     let folder = folder.join(run_id(created));
     let owner = format!("run {}", folder.display());
     let reach = Reach::of(&spec.inventory)?;
-    with_hosts(&reach, plan.hosts(), Purpose::run(&owner), async |hosts| {
+    let purpose = Purpose::run(&owner, claim.patience);
+    with_hosts(&reach, plan.hosts(), purpose, async |hosts| {
         // The hosts come first: a run that is refused leaves nothing behind. They are held before they are measured, so
         // that no other run is disturbed.
         let claim = Claim {

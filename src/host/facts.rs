@@ -124,6 +124,8 @@ impl Facts {
     pub fn lasting(&self) -> Self {
         let file_system = self.file_system.clone().map(|disk| FileSystem {
             free_bytes: 0,
+            // The kernel names devices in the order that it finds them in when the host boots.
+            device: String::new(),
             options: Vec::new(),
             ..disk
         });
@@ -387,6 +389,7 @@ mod tests {
         later.nics.push("tun0 10.9.0.1/32".into());
         later.sysctls.insert("vm.swappiness".into(), "7".into());
         later.file_system.as_mut().unwrap().free_bytes = 1;
+        later.file_system.as_mut().unwrap().device = "/dev/another".into();
         assert_eq!(later.lasting(), before);
         later.memory_bytes = Some(1);
         assert_ne!(later.lasting(), before);

@@ -223,12 +223,13 @@ impl Job {
 
     /// Asks it to stop; its supervisor ends the program and says so.
     pub(super) fn stop(&self) -> Result<()> {
-        write_private(&self.folder.join(file::STOP), b"")?;
+        let noted = write_private(&self.folder.join(file::STOP), b"");
         if let Life::Alive(Some(pid)) = self.life()? {
-            // It fails only when it has just ended.
+            // It fails only when it has just ended. A disk that is full keeps nobody from it.
             let _ = kill_process(pid, Signal::TERM);
+            return Ok(());
         }
-        Ok(())
+        noted
     }
 
     /// Stops it and waits until it is gone.

@@ -2,9 +2,11 @@
 //! not on the channel that the job was asked for over, nor on who asked.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Result, Write as _};
+use std::io::{Result, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use rustix::fs::{FallocateFlags, fallocate};
+use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +14,9 @@ use super::jobs::file;
 use super::serve::ended;
 use super::wire::{Ending, Order};
 use crate::host::process;
+
+/// Room that is kept for the outcome, bytes; a longer one has to find its own.
+const ROOM: u64 = 64 << 10;
 
 /// Runs the job in `folder` to its end. `assay` is this program.
 ///
@@ -28,8 +33,9 @@ pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let room = reserve(folder)?;
     let end = runtime.block_on(run(folder, &order, assay))?;
-    leave(folder, &end)?;
+    leave(folder, room, &end)?;
     drop(lock);
     Ok(())
 }
@@ -79,11 +85,28 @@ async fn run(folder: &Path, order: &Order, assay: &Path) -> Result<Ending> {
     })
 }
 
-/// Leaves the outcome, whole or not at all. Without room for it there is none, and the job counts as gone.
-fn leave(folder: &Path, end: &Ending) -> Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(&mut new, end)?;
-    new.as_file().sync_data()?;
-    new.persist(folder.join(file::END))?;
+/// Keeps room for the outcome: the job itself may fill the disk.
+fn reserve(folder: &Path) -> Result<NamedTempFile> {
+    let room = NamedTempFile::new_in(folder)?;
+    // Not every file system can.
+    let _ = fallocate(room.as_file(), FallocateFlags::empty(), 0, ROOM);
+    Ok(room)
+}
+
+/// Leaves the outcome, whole or not at all; one for which there is no room is replaced by that.
+fn leave(folder: &Path, mut room: NamedTempFile, end: &Ending) -> Result<()> {
+    if let Err(error) = write(&mut room, end) {
+        write(&mut room, &Ending::refused("keep its outcome", &error))?;
+    }
+    room.persist(folder.join(file::END))?;
     Ok(())
+}
+
+fn write(room: &mut NamedTempFile, end: &Ending) -> Result<()> {
+    let text = serde_json::to_vec(end)?;
+    let file = room.as_file_mut();
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&text)?;
+    file.set_len(text.len() as u64)?;
+    file.sync_data()
 }

@@ -33,6 +33,8 @@ const NOISE: u64 = 1 << 20;
 /// How the shell says that there is no binary, and that it has arrived.
 const MISSING: &str = "assay-missing ";
 const ARRIVED: &str = "assay-arrived";
+/// How it says that sudo has no objection to the user.
+const VALID: &str = "assay-sudo-valid";
 
 /// A program on the host, over the session.
 pub(super) type Program = OwningCommand<Arc<Session>>;
@@ -241,12 +243,35 @@ async fn first_word(session: &Arc<Session>, script: &str) -> Result<First, Conne
         Ok(None) => {
             drop(stdin);
             let said = timeout(SHELL, stderr).await.ok().and_then(Result::ok);
-            Err(ConnectError::of_shell(&said.unwrap_or_default()))
+            match ConnectError::of_shell(&said.unwrap_or_default()) {
+                ConnectError::SudoPassword => Err(sudo_failure(session).await),
+                error => Err(error),
+            }
         }
         Err(_) => Err(ConnectError::Other(format!(
             "its shell did not start assay within {} s",
             SHELL.as_secs()
         ))),
+    }
+}
+
+/// What is wrong when sudo wants a password: it does so as well of a user who has no rights. `-v` tells them apart.
+async fn sudo_failure(session: &Arc<Session>) -> ConnectError {
+    let script = format!("sudo -n -v && echo {VALID}");
+    let Ok(mut shell) = open(&mut sh(session, &script)).await else {
+        return ConnectError::SudoPassword;
+    };
+    let stderr = shell.stderr().take().expect("it is piped");
+    let mut stdout = BufReader::new(shell.stdout().take().expect("it is piped"));
+    let heard = async { tokio::join!(marked(&mut stdout, &[VALID]), tail(stderr)) };
+    match timeout(SHELL, heard).await {
+        // All that the user may do needs no password, and this is not of it.
+        Ok((Some(_), _)) => ConnectError::SudoForbidden("the user may run other commands".into()),
+        Ok((None, said)) => match ConnectError::of_shell(&said) {
+            error @ ConnectError::SudoForbidden(_) => error,
+            _ => ConnectError::SudoPassword,
+        },
+        Err(_) => ConnectError::SudoPassword,
     }
 }
 

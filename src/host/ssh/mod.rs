@@ -11,6 +11,7 @@ mod target;
 mod trust;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -77,6 +78,8 @@ struct Reach {
     settings: Settings,
     directory: OnceLock<PathBuf>,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// All patience with it was in vain: until it answers again, each command tries it once.
+    given_up: AtomicBool,
     /// The lease's token.
     lease: Mutex<Option<String>>,
     /// One channel at a time is open for transfers.
@@ -99,6 +102,7 @@ impl SshHost {
             settings,
             directory: OnceLock::new(),
             connection: Mutex::new(None),
+            given_up: AtomicBool::new(false),
             lease: Mutex::new(None),
             channel: Arc::new(Semaphore::new(1)),
         };
@@ -154,6 +158,7 @@ impl Reach {
         let opened = Connection::open(&self.target, &self.binary, &self.settings.folders).await;
         let connection = opened.map_err(|source| unreachable(&self.target, source))?;
         self.enter(&connection).await?;
+        self.given_up.store(false, Relaxed);
         Ok(Arc::clone(known.insert(Arc::new(connection))))
     }
 
@@ -196,8 +201,18 @@ impl Reach {
                 () = stop.cancelled() => false,
             };
             if !go_on {
+                self.given_up.store(true, Relaxed);
                 return Err(error);
             }
+        }
+    }
+
+    /// How long the host is tried before a command that is not, or no longer, at work there counts as lost.
+    fn patience(&self, stop: &CancellationToken) -> Duration {
+        match (self.given_up.load(Relaxed), stop.is_cancelled()) {
+            (true, _) => Duration::ZERO,
+            (false, true) => STOP,
+            (false, false) => self.settings.patience,
         }
     }
 
@@ -248,15 +263,8 @@ impl Reach {
     ) -> Result<Ending, HostError> {
         let name = job_name(command);
         let mut heard = 0;
-        let mut first = true;
         loop {
-            let patience = match (first, stop.is_cancelled()) {
-                (true, _) => Duration::ZERO,
-                (false, false) => self.settings.patience,
-                (false, true) => STOP,
-            };
-            let connection = self.reached(patience, stop).await?;
-            first = false;
+            let connection = self.reached(self.patience(stop), stop).await?;
             let job = (command.on_loss == OnLoss::Survive).then_some(Survivor {
                 name: &name,
                 owner: &self.settings.owner,
