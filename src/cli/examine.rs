@@ -50,12 +50,7 @@ pub(super) async fn order<Q: Serialize + Sync, T: DeserializeOwned + Send>(
     agent: &str,
     request: &Q,
 ) -> Result<T, AgentError> {
-    let stop = CancellationToken::new();
-    let bounds = Bounds {
-        limit: LIMIT,
-        stop: &stop,
-    };
-    ask(host, agent, request, bounds).await
+    ask(host, agent, request, bounds(&CancellationToken::new())).await
 }
 
 /// Asks an agent of a host that only looks.
@@ -64,12 +59,11 @@ pub(super) async fn question<Q: Serialize + Sync, T: DeserializeOwned + Send>(
     agent: &str,
     request: &Q,
 ) -> Result<T, AgentError> {
-    let stop = CancellationToken::new();
-    let bounds = Bounds {
-        limit: LIMIT,
-        stop: &stop,
-    };
-    look(host, agent, request, bounds).await
+    look(host, agent, request, bounds(&CancellationToken::new())).await
+}
+
+fn bounds(stop: &CancellationToken) -> Bounds<'_> {
+    Bounds { limit: LIMIT, stop }
 }
 
 /// Does something on every host, on several at once; one that fails does not hold up the others.
@@ -229,9 +223,9 @@ pub(super) async fn records(
     hosts: &Hosts,
     addresses: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, HostRecord>, Failure> {
-    let examined = all(examine(&hosts).await)?;
+    let examined = all(examine(hosts).await)?;
     let facts = examined.iter().map(|(n, e)| (n.clone(), e.facts.clone()));
-    let calibrations = calibrate(&hosts, &facts.collect(), addresses).await;
+    let calibrations = calibrate(hosts, &facts.collect(), addresses).await;
     let mut calibrations = all(calibrations)?;
     let mut findings = Wants::of_plan(plan)?.findings(&examined, |_| {});
     let record = |(name, host): (String, Examined)| {

@@ -49,6 +49,8 @@ impl<'a> Purpose<'a> {
 pub(super) struct Reach<'a> {
     inventory: &'a Inventory,
     folders: Folders,
+    own: PathBuf,
+    /// By the path that the inventory names, if it does.
     binaries: BTreeMap<Option<String>, Binary>,
 }
 
@@ -57,14 +59,14 @@ impl<'a> Reach<'a> {
     pub(super) fn of(inventory: &'a Inventory) -> Result<Self, Failure> {
         let mut binaries = BTreeMap::new();
         for host in inventory.hosts.values() {
-            if binaries.contains_key(&host.assay) {
-                continue;
+            if host.connection == Connection::Ssh && !binaries.contains_key(&host.assay) {
+                binaries.insert(host.assay.clone(), binary(host.assay.as_deref())?);
             }
-            binaries.insert(host.assay.clone(), binary(host.assay.as_deref())?);
         }
         Ok(Self {
             inventory,
             folders: folders()?,
+            own: own()?,
             binaries,
         })
     }
@@ -104,8 +106,9 @@ impl<'a> Reach<'a> {
         purpose: Purpose<'_>,
     ) -> impl Future<Output = Result<Arc<dyn Host>, HostError>> + Send + 'static {
         let host = &self.inventory.hosts[name];
-        let binary = self.binaries[&host.assay].clone();
         let target = self.target(name);
+        let binary = self.binaries.get(&host.assay).cloned();
+        let own = self.own.clone();
         let directory = PathBuf::from(host.directory.as_deref().unwrap_or(DIRECTORY));
         let settings = Settings {
             folders: self.folders.clone(),
@@ -114,9 +117,11 @@ impl<'a> Reach<'a> {
         };
         let name = name.to_owned();
         async move {
-            let host: Arc<dyn Host> = match target {
-                None => Arc::new(LocalHost::new(name, directory, binary.path)),
-                Some(target) => Arc::new(SshHost::connect(target, binary, settings).await?),
+            let host: Arc<dyn Host> = match target.zip(binary) {
+                None => Arc::new(LocalHost::new(name, directory, own)),
+                Some((target, binary)) => {
+                    Arc::new(SshHost::connect(target, binary, settings).await?)
+                }
             };
             Ok(host)
         }
@@ -209,12 +214,16 @@ fn target(inventory: &Inventory, name: &str, host: &spec::Host) -> Target {
 
 /// The binary that hosts are given: this one, unless the inventory names another.
 fn binary(path: Option<&str>) -> Result<Binary, Failure> {
-    let own = std::env::current_exe().map_err(|e| Failure::from_error(Code::Internal, &e))?;
-    let file = path.map_or(own, PathBuf::from);
+    let file = path.map_or_else(own, |path| Ok(PathBuf::from(path)))?;
     Binary::read(file.clone(), path.is_some()).map_err(|error| {
         let message = format!("cannot read the assay binary `{}`: {error}", file.display());
         Failure::new(Code::Usage, message)
     })
+}
+
+/// This program.
+fn own() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|e| Failure::from_error(Code::Internal, &e))
 }
 
 /// Folders on this machine that connections use.

@@ -155,7 +155,7 @@ fn changed_spec(run: &Run, changes: &[String]) -> Failure {
 
 /// The hosts as they are. What an interrupted step of this run left behind is its own to remove.
 async fn examined(hosts: &Hosts) -> Result<BTreeMap<String, Examined>, Failure> {
-    let mut examined = examine::all(examine::examine(&hosts).await)?;
+    let mut examined = examine::all(examine::examine(hosts).await)?;
     for host in examined.values_mut() {
         host.leftovers.folders.clear();
     }

@@ -64,8 +64,11 @@ where
     P: DeserializeOwned + Send,
     T: DeserializeOwned + Send,
 {
-    put(host, name, request, bounds, hearing, OnLoss::Survive).await
+    put(host, name, request, bounds, Some(hearing), OnLoss::Survive).await
 }
+
+/// What would hear of work that nobody hears of.
+type Unheard<'a> = Hearing<'a, serde_json::Value>;
 
 /// Puts a request to an agent.
 async fn put<Q, P, T>(
@@ -73,7 +76,7 @@ async fn put<Q, P, T>(
     name: &str,
     request: &Q,
     bounds: Bounds<'_>,
-    hearing: Hearing<'_, P>,
+    hearing: Option<Hearing<'_, P>>,
     on_loss: OnLoss,
 ) -> Result<T, AgentError>
 where
@@ -89,7 +92,12 @@ where
         on_loss,
         ..Command::new(Program::Assay, args, bounds.limit)
     };
-    let Hearing { progress, log } = hearing;
+    let (mut unheard, mut unlogged) = (|_: P| {}, |_: &str| {});
+    let (progress, log): (&mut (dyn FnMut(P) + Send), &mut (dyn FnMut(&str) + Send)) = match hearing
+    {
+        Some(hearing) => (hearing.progress, hearing.log),
+        None => (&mut unheard, &mut unlogged),
+    };
     let mut outcome: Option<Result<T, Vec<String>>> = None;
     let mut line = |text: &str| match serde_json::from_str::<Reply<P, T>>(text) {
         Ok(Reply::Progress(p)) => progress(p),
@@ -142,11 +150,15 @@ where
     Q: Serialize + Sync,
     T: DeserializeOwned + Send,
 {
-    let hearing = Hearing {
-        progress: &mut |_: serde_json::Value| {},
-        log: &mut |_| {},
-    };
-    call(host, name, request, bounds, hearing).await
+    put(
+        host,
+        name,
+        request,
+        bounds,
+        None::<Unheard<'_>>,
+        OnLoss::Survive,
+    )
+    .await
 }
 
 /// Asks an agent that only looks, so that it may be asked again after a lost connection.
@@ -163,9 +175,13 @@ where
     Q: Serialize + Sync,
     T: DeserializeOwned + Send,
 {
-    let hearing = Hearing {
-        progress: &mut |_: serde_json::Value| {},
-        log: &mut |_| {},
-    };
-    put(host, name, request, bounds, hearing, OnLoss::Repeat).await
+    put(
+        host,
+        name,
+        request,
+        bounds,
+        None::<Unheard<'_>>,
+        OnLoss::Repeat,
+    )
+    .await
 }

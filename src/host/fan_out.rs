@@ -73,7 +73,7 @@ mod tests {
         let works = [60, 1, 2].map(|s| sleep(Duration::from_secs(s)));
         let mut seen = Vec::new();
         fan_out(works, 10, |number, ()| {
-            seen.push((number, start.elapsed().as_secs()))
+            seen.push((number, start.elapsed().as_secs()));
         })
         .await;
         assert_eq!(seen, [(1, 1), (2, 2), (0, 60)]);

@@ -125,7 +125,7 @@ impl Holder {
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// Another holds it.
-    Held(Other),
+    Held(Box<Other>),
     /// The lock file cannot be used.
     Io(Error),
 }
@@ -254,7 +254,7 @@ impl Locked {
         if dead || may_break(&other) {
             return Ok(());
         }
-        Err(Refusal::Held(other))
+        Err(Refusal::Held(Box::new(other)))
     }
 
     /// In one piece: a death leaves the file empty or complete.
@@ -323,13 +323,13 @@ fn lock(file: &File) -> Result<(), Refusal> {
             None => bytes.is_empty(),
         };
         if !passes || Instant::now() > patience {
-            return Err(Refusal::Held(Other {
+            return Err(Refusal::Held(Box::new(Other {
                 text: holder
                     .as_ref()
                     .map_or("another run".to_owned(), Holder::text),
                 holder: None,
                 seems_dead: false,
-            }));
+            })));
         }
         std::thread::sleep(PAUSE);
     }

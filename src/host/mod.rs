@@ -241,7 +241,7 @@ pub enum HostError {
         /// Its address.
         address: String,
         /// Why.
-        source: ConnectError,
+        source: Box<ConnectError>,
     },
     /// The connection was lost, and with it what was done over it.
     #[error("lost the connection to `{host}` during `{what}`")]

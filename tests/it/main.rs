@@ -9,6 +9,7 @@ mod cluster;
 mod documents;
 mod fake_host;
 mod host;
+mod hosts_cli;
 mod lab;
 mod load;
 mod local_run;

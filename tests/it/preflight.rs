@@ -370,7 +370,7 @@ fn what_nobody_has_is_a_mistake_of_the_user() {
     let wrong: [(&[&str], &str); 5] = [
         (
             &["hosts", "check", "elsewhere"],
-            "there is no host `elsewhere`",
+            "there is no host or group `elsewhere`",
         ),
         (
             &["hosts", "check", "--system", "oracle"],

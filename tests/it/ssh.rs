@@ -419,12 +419,7 @@ async fn an_unknown_key_is_refused_with_its_fingerprint_and_a_known_one_is_not()
     connect().await.unwrap();
 
     let mut sshd = sshd;
-    sshd.down();
-    for file in ["host", "host.pub"] {
-        std::fs::remove_file(sshd.folder.path().join(file)).unwrap();
-    }
-    sshd::keygen(&sshd.folder.path().join("host"));
-    sshd.up();
+    sshd.renew_key();
     let error = SshHost::connect(target, sshd::binary(), sshd.settings())
         .await
         .err()
@@ -441,12 +436,7 @@ async fn a_pinned_key_is_the_only_one_that_counts() {
     let mut sshd = Sshd::start("");
     drop(sshd.connect().await);
     let pinned = sshd.target("kv1");
-    sshd.down();
-    for file in ["host", "host.pub"] {
-        std::fs::remove_file(sshd.folder.path().join(file)).unwrap();
-    }
-    sshd::keygen(&sshd.folder.path().join("host"));
-    sshd.up();
+    sshd.renew_key();
     for cache in ["control", "empty"] {
         let mut settings = sshd.settings();
         settings.folders.cache = sshd.folder.path().join(cache);

@@ -117,6 +117,16 @@ impl Sshd {
         }
     }
 
+    /// Gives it another key.
+    pub(crate) fn renew_key(&mut self) {
+        self.down();
+        for file in ["host", "host.pub"] {
+            std::fs::remove_file(self.folder.path().join(file)).unwrap();
+        }
+        keygen(&self.folder.path().join("host"));
+        self.up();
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

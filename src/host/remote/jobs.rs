@@ -161,7 +161,10 @@ impl Job {
     fn launch(&self, owner: &str, assay: &Path) -> Result<()> {
         let is_root = rustix::process::geteuid().is_root();
         if is_root && Path::new("/run/systemd/system").is_dir() {
-            return self.launch_unit(owner, assay);
+            match self.launch_unit(owner, assay) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                result => return result,
+            }
         }
         supervisor(Command::new(assay), &self.folder).spawn()?;
         Ok(())

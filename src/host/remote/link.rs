@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::{
-    AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt,
-};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +37,7 @@ pub(in crate::host) struct Task<'a> {
 /// Why a lease was not given.
 pub(in crate::host) enum Refused {
     /// Another holds the host.
-    Held(Other),
+    Held(Box<Other>),
     /// It cannot be given.
     Ended(Ending),
 }
@@ -122,7 +120,7 @@ impl Link {
         loop {
             match asked.answer().await? {
                 Answer::Done { .. } => return Ok(Ok(())),
-                Answer::Held { other, .. } => return Ok(Err(Refused::Held(other))),
+                Answer::Held { other, .. } => return Ok(Err(Refused::Held(Box::new(other)))),
                 Answer::Ended { end, .. } => return Ok(Err(Refused::Ended(end))),
                 _ => {}
             }
@@ -278,11 +276,7 @@ async fn write(
     }
 }
 
-async fn read(
-    mut stdout: impl AsyncBufRead + AsyncRead + Unpin,
-    pending: Pending,
-    lost: CancellationToken,
-) {
+async fn read(mut stdout: impl AsyncBufRead + Unpin, pending: Pending, lost: CancellationToken) {
     let mut text = Vec::new();
     loop {
         text.clear();

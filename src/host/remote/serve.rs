@@ -210,7 +210,7 @@ impl Server {
                 self.jobs().clear(),
             ),
             Err(lease::Refusal::Held(other)) => {
-                self.answer(&Answer::Held { id, other });
+                self.answer(&Answer::Held { id, other: *other });
                 None
             }
             Err(lease::Refusal::Io(error)) => Some(Ending::refused("take the lease", &error)),

@@ -11,6 +11,9 @@ use crate::host::{Channel, Channels, HostError, Output, Pending, SshHost};
 
 /// What a host's shell says before the agent's first byte; before it come what its start-up files print.
 const BEGIN: &str = "assay-channel";
+/// Bytes that the pipes to and from `ssh` hold; what any user may set (`/proc/sys/fs/pipe-max-size`). The usual 64 KiB cost a
+/// switch between this process and `ssh` every other packet.
+const PIPE: usize = 1 << 20;
 
 impl Channels for SshHost {
     fn host(&self) -> &str {
@@ -33,8 +36,10 @@ async fn open(reach: &Arc<Reach>, agent: &str) -> Result<Channel, HostError> {
     let mut child = opened.map_err(|source| unreachable(&reach.target, source))?;
     let stdin = child.stdin().take().expect("it is piped");
     let stderr = child.stderr().take().expect("it is piped");
-    let mut stdout =
-        BufReader::with_capacity(256 << 10, child.stdout().take().expect("it is piped"));
+    let stdout = child.stdout().take().expect("it is piped");
+    let _ = rustix::pipe::fcntl_setpipe_size(&stdin, PIPE);
+    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
+    let mut stdout = BufReader::with_capacity(256 << 10, stdout);
     let what = format!("assay agent {agent}");
     match timeout(ANSWER, connection::marked(&mut stdout, &[BEGIN])).await {
         Ok(Some(_)) => {}

@@ -212,7 +212,7 @@ async fn start(
     loop {
         let script = start_script(&binary.sha256, &target.worker.prefix());
         match first_word(session, &script).await? {
-            First::Hello(link, serving) => return Ok((link, serving)),
+            First::Hello(served) => return Ok(*served),
             First::Missing(machine) if !sent => {
                 fits(&machine, binary)?;
                 send(session, binary).await?;
@@ -227,7 +227,7 @@ async fn start(
 
 /// How the shell answers: assay serves, or is missing on a machine of this kind.
 enum First {
-    Hello(Link, Started),
+    Hello(Box<(Link, Started)>),
     Missing(String),
 }
 
@@ -238,7 +238,7 @@ async fn first_word(session: &Arc<Session>, script: &str) -> Result<First, Conne
     let mut stdout = BufReader::new(shell.stdout().take().expect("it is piped"));
     let stderr = tokio::spawn(tail(stderr));
     match timeout(SHELL, marked(&mut stdout, &[HELLO, MISSING])).await {
-        Ok(Some((HELLO, _))) => Ok(First::Hello(Link::new(stdin, stdout), shell)),
+        Ok(Some((HELLO, _))) => Ok(First::Hello(Box::new((Link::new(stdin, stdout), shell)))),
         Ok(Some((_, machine))) => Ok(First::Missing(machine)),
         Ok(None) => {
             drop(stdin);

@@ -379,7 +379,7 @@ fn unreachable(target: &Target, source: ConnectError) -> HostError {
     HostError::Connect {
         host: target.name.clone(),
         address: target.address.clone(),
-        source,
+        source: Box::new(source),
     }
 }
 

@@ -16,6 +16,10 @@ use crate::host::{Channel, Channels, Output};
 /// How long an agent may take to end, and to say why it did, once its streams are closed.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// How long the thread lets the other end work when its pipe is full. Else it is woken for every packet's worth of room, and
+/// that costs as much processor time as the encryption.
+const NAP: Duration = Duration::from_millis(2);
+
 /// What this machine's end of a transfer speaks through.
 pub(super) type Line = Wire<FromHost, ToHost>;
 
@@ -61,7 +65,11 @@ pub(super) struct ToHost {
 
 impl Write for ToHost {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.patience.wait(self.stream.write(bytes))
+        let written = self.patience.wait(self.stream.write(bytes))?;
+        if written < bytes.len() {
+            std::thread::sleep(NAP);
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -164,10 +164,9 @@ impl Channels for FolderHost {
 }
 
 pub(super) fn lost_connection() -> HostError {
-    HostError::Io {
+    HostError::Lost {
         host: "kv1".into(),
-        what: "reach the agent".into(),
-        source: io::ErrorKind::ConnectionReset.into(),
+        what: "assay agent store".into(),
     }
 }
 
