@@ -1,7 +1,7 @@
 //! The content of one file: hashed, packed where it pays, sent and received.
 
 use std::fs::File;
-use std::io::{BufRead, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -158,8 +158,13 @@ pub(super) fn receive(
     match packing {
         Packing::Plain => drain(&mut incoming, length, &mut to),
         Packing::Zstd => {
-            let decoder = zstd::stream::read::Decoder::new(incoming);
-            drain(&mut decoder.map_err(Stop::Stream)?, length, &mut to)
+            let decoder = zstd::stream::read::Decoder::with_buffer(incoming);
+            let decoder = decoder.map_err(Stop::Stream)?;
+            drain(
+                &mut BufReader::with_capacity(CHUNK, decoder),
+                length,
+                &mut to,
+            )
         }
     }
 }
@@ -173,14 +178,14 @@ pub(super) struct Arriving<'a> {
     pub(super) step: &'a mut dyn FnMut(u64),
 }
 
-fn drain(content: &mut dyn Read, length: u64, to: &mut Arriving<'_>) -> Result<(), Stop> {
-    let mut buffer = vec![0; CHUNK];
+/// Writes what comes right from the buffer that it comes in.
+fn drain(content: &mut dyn BufRead, length: u64, to: &mut Arriving<'_>) -> Result<(), Stop> {
     let mut left = length;
     loop {
-        let read = match content.read(&mut buffer) {
-            Ok(0) if left == 0 => return Ok(()),
-            Ok(0) => return Err(garbled("a content is too short")),
-            Ok(read) => read,
+        let came = match content.fill_buf() {
+            Ok([]) if left == 0 => return Ok(()),
+            Ok([]) => return Err(garbled("a content is too short")),
+            Ok(came) => came,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             // What cannot be unpacked has no other kind.
             Err(error) if error.kind() == ErrorKind::Other => {
@@ -188,13 +193,15 @@ fn drain(content: &mut dyn Read, length: u64, to: &mut Arriving<'_>) -> Result<(
             }
             Err(error) => return Err(Stop::Stream(error)),
         };
-        if read as u64 > left {
+        let length = came.len();
+        if length as u64 > left {
             return Err(garbled("a content is too long"));
         }
-        left -= read as u64;
-        to.file.write_all(&buffer[..read]).tried("write", to.path)?;
-        to.digest.update(&buffer[..read]);
-        (to.step)(read as u64);
+        left -= length as u64;
+        to.file.write_all(came).tried("write", to.path)?;
+        to.digest.update(came);
+        content.consume(length);
+        (to.step)(length as u64);
     }
 }
 

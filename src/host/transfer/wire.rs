@@ -259,13 +259,13 @@ impl Write for Chunks<'_> {
 /// A content that comes in. It hands on what has come without waiting for whole chunks, so that what came before a broken
 /// connection is kept.
 pub(super) struct Incoming<'a> {
-    input: &'a mut dyn Read,
+    input: &'a mut dyn BufRead,
     left: u32,
     ended: bool,
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(input: &'a mut dyn Read) -> Self {
+    pub(super) fn new(input: &'a mut dyn BufRead) -> Self {
         Self {
             input,
             left: 0,
@@ -291,21 +291,34 @@ impl<'a> Incoming<'a> {
     }
 }
 
-impl Read for Incoming<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl BufRead for Incoming<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.left == 0 && !self.ended {
             self.head()?;
         }
-        if self.ended || buffer.is_empty() {
-            return Ok(0);
+        if self.ended {
+            return Ok(&[]);
         }
-        let most = buffer.len().min(self.left as usize);
-        let read = self.input.read(&mut buffer[..most])?;
-        if read == 0 {
+        let came = self.input.fill_buf()?;
+        if came.is_empty() {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.left -= u32::try_from(read).expect("it is at most what was left");
-        Ok(read)
+        Ok(&came[..came.len().min(self.left as usize)])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.input.consume(amount);
+        self.left -= u32::try_from(amount).expect("it is at most what was left");
+    }
+}
+
+impl Read for Incoming<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let came = self.fill_buf()?;
+        let length = came.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&came[..length]);
+        self.consume(length);
+        Ok(length)
     }
 }
 
