@@ -160,7 +160,11 @@ pub(super) fn receive(
         Packing::Zstd => {
             let decoder = zstd::stream::read::Decoder::with_buffer(incoming);
             let decoder = decoder.map_err(Stop::Stream)?;
-            drain(&mut BufReader::with_capacity(CHUNK, decoder), length, &mut to)
+            drain(
+                &mut BufReader::with_capacity(CHUNK, decoder),
+                length,
+                &mut to,
+            )
         }
     }
 }
