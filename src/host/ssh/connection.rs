@@ -19,7 +19,7 @@ use crate::host::Retry;
 use crate::host::remote::{HELLO, Link};
 
 /// How long the master outlives this process, should that be killed.
-const PERSIST: usize = 30;
+const PERSIST: usize = 10;
 /// The longest that `ssh` may take to log in; its own limit covers only what comes before.
 const LOGIN: Duration = Duration::from_secs(30);
 /// The longest that a host's shell may take to start assay.
