@@ -92,12 +92,11 @@ where
         on_loss,
         ..Command::new(Program::Assay, args, bounds.limit)
     };
-    let (mut unheard, mut unlogged) = (|_: P| {}, |_: &str| {});
-    let (progress, log): (&mut (dyn FnMut(P) + Send), &mut (dyn FnMut(&str) + Send)) = match hearing
-    {
-        Some(hearing) => (hearing.progress, hearing.log),
-        None => (&mut unheard, &mut unlogged),
-    };
+    let (progress, log) = hearing.map(|h| (h.progress, h.log)).unzip();
+    let mut unheard = |_: P| {};
+    let progress: &mut (dyn FnMut(P) + Send) = progress.map_or(&mut unheard, |p| p);
+    let mut unlogged = |_: &str| {};
+    let log: &mut (dyn FnMut(&str) + Send) = log.map_or(&mut unlogged, |l| l);
     let mut outcome: Option<Result<T, Vec<String>>> = None;
     let mut line = |text: &str| match serde_json::from_str::<Reply<P, T>>(text) {
         Ok(Reply::Progress(p)) => progress(p),
