@@ -16,8 +16,9 @@ use crate::host::{Channel, Channels, Output};
 /// How long an agent may take to end, and to say why it did, once its streams are closed.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// How long the thread lets the other end work when its pipe is full. Else it is woken for every packet's worth of room, and
-/// that costs as much processor time as the encryption.
+/// How long the thread lets the other end work when its pipe is full. Else it is woken for every packet's worth of room:
+/// `cargo bench --bench hosts -- upload --rounds 1` takes 135,000 switches of processes instead of 75,000. A pipe of 1 MiB
+/// lasts that long at 500 MB/s.
 const NAP: Duration = Duration::from_millis(2);
 
 /// What this machine's end of a transfer speaks through.
