@@ -226,7 +226,7 @@ impl Measure {
     }
 }
 
-/// The values that are more than [`WORSE`] times worse than the median of the other hosts'.
+/// The values that are more than 1.5 times worse than the median of the other hosts'.
 #[must_use]
 pub fn outliers(hosts: &BTreeMap<String, Calibration>) -> Vec<Outlier> {
     let mut found = Vec::new();
