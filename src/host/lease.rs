@@ -65,7 +65,7 @@ pub(super) struct Holder {
 pub(super) struct Control {
     /// Its name.
     pub(super) machine: String,
-    /// What tells its present uptime from any other.
+    /// What tells its present uptime, and the process numbers that its pid is one of, from any other.
     pub(super) boot: String,
     /// Which lease it is.
     pub(super) token: String,
@@ -88,7 +88,11 @@ impl Holder {
         Self {
             control: Some(Control {
                 machine: read("/proc/sys/kernel/hostname"),
-                boot: read("/proc/sys/kernel/random/boot_id"),
+                boot: format!(
+                    "{} {}",
+                    read("/proc/sys/kernel/random/boot_id"),
+                    pid_namespace()
+                ),
                 token,
             }),
             ..Self::here(owner)
@@ -119,6 +123,12 @@ impl Holder {
             self.pid, self.since
         )
     }
+}
+
+/// The namespace of this process's number: in another one, as in each container, the same number is another process's.
+fn pid_namespace() -> String {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
 }
 
 /// Why a host is not held.

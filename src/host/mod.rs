@@ -191,6 +191,14 @@ impl Lease {
     pub fn check(&self) -> Result<(), HostError> {
         self.0.check()
     }
+
+    /// Whether it has kept others out until now: the host itself is asked.
+    ///
+    /// # Errors
+    /// It was lost, or the host cannot be asked.
+    pub async fn confirm(&self) -> Result<(), HostError> {
+        self.0.confirm().await
+    }
 }
 
 /// What holds a host as long as it is there.
@@ -200,6 +208,14 @@ pub trait Hold: Send + Sync {
     /// # Errors
     /// It is no longer held, or nobody can tell.
     fn check(&self) -> Result<(), HostError>;
+
+    /// Asks the host itself. By default [`Hold::check`] does.
+    ///
+    /// # Errors
+    /// It is no longer held, or the host cannot be asked.
+    fn confirm(&self) -> Pending<'_, Result<(), HostError>> {
+        Box::pin(async { self.check() })
+    }
 }
 
 /// Why something on a host failed.

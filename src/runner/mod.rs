@@ -248,6 +248,9 @@ impl Runner<'_> {
         for deployment in &plan.deployments {
             let needed = self.left().iter().any(|r| r.deployment == deployment.id);
             if needed && !self.prepare(deployment).await? {
+                if !self.context.control.is_stopping() {
+                    self.confirm_leases().await?;
+                }
                 return Ok(Outcome::Cancelled);
             }
         }
@@ -271,6 +274,14 @@ impl Runner<'_> {
             }
         }
         Ok(self.finished())
+    }
+
+    /// Whether every host was held until now.
+    async fn confirm_leases(&self) -> Result<(), RunError> {
+        for lease in self.leases {
+            lease.confirm().await?;
+        }
+        Ok(())
     }
 
     fn skip(&mut self, round: &Round, reason: String) -> Result<(), RunError> {

@@ -50,10 +50,18 @@ impl Runner<'_> {
     pub(super) async fn round_with_retries(&mut self, round: &Round) -> Result<Ended, RunError> {
         loop {
             let attempt = self.attempts(&round.id) + 1;
-            let Some((result, unrestorable)) = self.attempt(round, attempt).await? else {
+            let attempted = self.attempt(round, attempt).await?;
+            let failed = match &attempted {
+                Some((result, _)) => result.status == Status::Failed,
+                None => self.context.control.is_stopping(),
+            };
+            if !failed {
+                // Another run may have taken the host meanwhile: then nothing of this round counts.
+                self.confirm_leases().await?;
+            }
+            let Some((result, unrestorable)) = attempted else {
                 return Ok(Ended::Cancelled);
             };
-            let failed = result.status == Status::Failed;
             let failures =
                 self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
             let retry = failed && self.retries(failures);

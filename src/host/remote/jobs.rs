@@ -166,7 +166,9 @@ impl Job {
                 result => return result,
             }
         }
-        supervisor(Command::new(assay), &self.folder).spawn()?;
+        let mut child = supervisor(Command::new(assay), &self.folder).spawn()?;
+        // It outlives this process; but while that is there, somebody has to take note of its end.
+        std::thread::spawn(move || child.wait());
         Ok(())
     }
 

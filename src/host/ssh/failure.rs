@@ -42,7 +42,7 @@ pub enum ConnectError {
     #[error("its sshd opens no session: {0}")]
     NoSession(String),
     /// The host on the way to it cannot be used.
-    #[error("its jump host `{jump}` cannot be used: {source}")]
+    #[error("its jump host `{jump}` cannot be used")]
     Jump {
         /// The jump host as the inventory names it.
         jump: String,
@@ -76,7 +76,11 @@ impl ConnectError {
     /// Whether the same may succeed a moment later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::TurnedAway(_) | Self::NoSession(_))
+        match self {
+            Self::TurnedAway(_) | Self::NoSession(_) => true,
+            Self::Jump { source, .. } => source.is_passing(),
+            _ => false,
+        }
     }
 
     /// Whether a host that was reached before may be reached again later.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::{ANSWER, Reach};
 use crate::host::lease::{BEAT, Holder};
 use crate::host::remote::Refused;
-use crate::host::{Claim, Hold, HostError, Lease};
+use crate::host::{Claim, Hold, HostError, Lease, Pending};
 
 /// Takes the host's lease. One whose holder was a process of this machine that is dead is taken over.
 pub(super) async fn take(reach: &Arc<Reach>, claim: Claim<'_>) -> Result<Lease, HostError> {
@@ -46,11 +47,13 @@ pub(super) async fn take(reach: &Arc<Reach>, claim: Claim<'_>) -> Result<Lease, 
     }
     *reach.lease.lock().await = Some(token.clone());
     let fate = Arc::new(Mutex::new(None));
-    let heart = tokio::spawn(beat(Arc::downgrade(reach), token, Arc::clone(&fate)));
+    let beats = beat(Arc::downgrade(reach), token.clone(), Arc::clone(&fate));
     Ok(Lease::new(Held {
-        host: reach.target.name.clone(),
+        reach: Arc::downgrade(reach),
+        token,
         fate,
-        heart,
+        heart: tokio::spawn(beats),
+        host: reach.target.name.clone(),
     }))
 }
 
@@ -68,18 +71,24 @@ async fn beat(reach: Weak<Reach>, token: String, fate: Fate) {
             continue;
         };
         if let Ok(Ok(Err(end))) = timeout(ANSWER, connection.link.beat(&token)).await {
-            let error = reach.failed(&end);
-            let why = std::error::Error::source(&error)
-                .map_or_else(|| error.to_string(), ToString::to_string);
-            *fate.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            doom(&fate, &reach.failed(&end));
             return;
         }
     }
 }
 
+/// Notes that a lease is not held any more, and why.
+fn doom(fate: &Fate, error: &HostError) {
+    let source = std::error::Error::source(error);
+    let why = source.map_or_else(|| error.to_string(), ToString::to_string);
+    *fate.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+}
+
 /// A lease with its heart. It is given back when the host is closed.
 struct Held {
     host: String,
+    reach: Weak<Reach>,
+    token: String,
     fate: Fate,
     heart: JoinHandle<()>,
 }
@@ -94,6 +103,32 @@ impl Hold for Held {
                 what: "keep the lease".to_owned(),
                 source: std::io::Error::other(why.clone()),
             }),
+        }
+    }
+
+    fn confirm(&self) -> Pending<'_, Result<(), HostError>> {
+        Box::pin(self.asked())
+    }
+}
+
+impl Held {
+    async fn asked(&self) -> Result<(), HostError> {
+        self.check()?;
+        let Some(reach) = self.reach.upgrade() else {
+            return Ok(());
+        };
+        let never = CancellationToken::new();
+        loop {
+            let connection = reach.reached(reach.patience(&never), &never).await?;
+            match timeout(ANSWER, connection.link.beat(&self.token)).await {
+                Ok(Ok(Ok(()))) => return Ok(()),
+                Ok(Ok(Err(end))) => {
+                    doom(&self.fate, &reach.failed(&end));
+                    return self.check();
+                }
+                Ok(Err(_)) => {}
+                Err(_) => return Err(reach.lost("keep the lease")),
+            }
         }
     }
 }

@@ -378,7 +378,11 @@ fn again(patience: Duration) -> Retry {
 fn unreachable(target: &Target, source: ConnectError) -> HostError {
     HostError::Connect {
         host: target.name.clone(),
-        address: target.address.clone(),
+        address: match &target.jump {
+            Some(Jump::Host(jump)) => format!("{} by way of `{}`", target.address, jump.name),
+            Some(Jump::Other(jump)) => format!("{} by way of `{jump}`", target.address),
+            None => target.address.clone(),
+        },
         source: Box::new(source),
     }
 }
