@@ -171,9 +171,11 @@ fn print_applied(applied: &Changes<Applied>, asked: bool) -> Result<(), Failure>
             Err(why) => output::line(output::clean(&format!("{name}: cannot apply: {why}")))?,
         }
     }
+    let is_changed = |change: &Applied| matches!(change.done, Done::Changed);
+    let mut changes = applied.values().flatten().flatten();
     if applied.is_empty() && asked {
         output::line("there is nothing that assay can mend by itself")?;
-    } else if asked {
+    } else if asked && changes.any(is_changed) {
         output::line(
             "these values last until the next boot; `assay hosts check --revert` puts the old ones back",
         )?;

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Global, HostsExec};
@@ -18,6 +19,8 @@ use super::session::{block_on, now};
 use super::{hosts, output, signals, text};
 use crate::host::{self, Command, Host, HostError, Program, Watch, fan_out};
 
+/// How many hosts are connected to at once.
+const CONNECTING: usize = 64;
 /// How much of a host's output is kept in memory and printed; what is longer is written to a file as a whole.
 const SHOWN: usize = 64 << 10;
 
@@ -30,11 +33,14 @@ pub(super) fn exec(global: &Global, args: &HostsExec) -> Result<Code, Failure> {
     block_on(async {
         signals::cancel(stop.clone()).map_err(|e| Failure::from_error(Code::Internal, &e))?;
         let spill = Spill::new(global);
+        let connecting = Arc::new(Semaphore::new(CONNECTING));
+        let working = Arc::new(Semaphore::new(args.at_once.max(1)));
         let works: Vec<_> = names
             .iter()
             .map(|name| {
                 let work = Work {
                     connecting: reach.connect(name, Purpose::command()),
+                    places: (Arc::clone(&connecting), Arc::clone(&working)),
                     command: command(args),
                     stop: stop.clone(),
                     capture: Capture::new(spill.file(name)),
@@ -50,7 +56,7 @@ pub(super) fn exec(global: &Global, args: &HostsExec) -> Result<Code, Failure> {
                 output::say(format_args!("{}: {}", names[number], brief(failure)));
             }
         };
-        let done = fan_out(works, args.at_once, say).await;
+        let done = fan_out(works, names.len(), say).await;
         let hosts: Hosts = names
             .iter()
             .zip(&done)
@@ -80,6 +86,8 @@ fn command(args: &HostsExec) -> Command {
 /// The command on one host.
 struct Work<F> {
     connecting: F,
+    /// Hosts are connected to apart from the work, so that a dead one is named while others are still at it.
+    places: (Arc<Semaphore>, Arc<Semaphore>),
     command: Command,
     stop: CancellationToken,
     capture: Capture,
@@ -98,8 +106,12 @@ struct Done {
 impl<F: Future<Output = Result<Arc<dyn Host>, HostError>>> Work<F> {
     async fn done(mut self) -> Done {
         let begin = Instant::now();
-        let (host, outcome) = match self.connecting.await {
+        let place = self.places.0.acquire().await;
+        let connected = self.connecting.await;
+        drop(place);
+        let (host, outcome) = match connected {
             Ok(host) => {
+                let _place = self.places.1.acquire().await;
                 let capture = &mut self.capture;
                 let prefix = self.prefix.as_deref();
                 let mut line = |text: &str| {
@@ -249,6 +261,16 @@ fn print(
     }
     if args.stream {
         return said(names, done);
+    }
+    for (name, done) in names.iter().zip(done) {
+        if done.outcome.is_err() && done.capture.bytes > 0 {
+            output::line(format_args!(
+                "{}{name}{} (1 host, until it failed)",
+                text::CYAN,
+                text::PLAIN
+            ))?;
+            output::print(&output::clean(&done.capture.head))?;
+        }
     }
     for group in groups(done) {
         let first = &done[group[0]];

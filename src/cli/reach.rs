@@ -57,6 +57,7 @@ pub(super) struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// Makes ready to reach hosts: reads the binaries that they are given.
     pub(super) fn of(inventory: &'a Inventory) -> Result<Self, Failure> {
+        check_files(inventory)?;
         let mut binaries = BTreeMap::new();
         for host in inventory.hosts.values() {
             if host.connection == Connection::Ssh && !binaries.contains_key(&host.assay) {
@@ -210,6 +211,29 @@ fn target(inventory: &Inventory, name: &str, host: &spec::Host) -> Target {
             .unwrap_or_else(|| "~/.assay".to_owned()),
         ssh_config: inventory.ssh_config.as_ref().map(PathBuf::from),
     }
+}
+
+/// Whether the files that the inventory names are there: `ssh` says little of one that is not.
+fn check_files(inventory: &Inventory) -> Result<(), Failure> {
+    let keys = inventory
+        .hosts
+        .values()
+        .filter_map(|host| host.identity_file.as_deref())
+        .map(|file| ("identity_file", file));
+    let own = inventory.ssh_config.as_deref();
+    let files: BTreeSet<_> = keys.chain(own.map(|file| ("ssh_config", file))).collect();
+    for (key, file) in files {
+        let path = match (file.strip_prefix("~/"), std::env::home_dir()) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(file),
+        };
+        if !path.exists() {
+            let message = format!("the inventory's `{key}` names `{file}`, which is not there");
+            return Err(Failure::new(Code::Usage, message)
+                .hint("a relative path is taken from the inventory file"));
+        }
+    }
+    Ok(())
 }
 
 /// The binary that hosts are given: this one, unless the inventory names another.

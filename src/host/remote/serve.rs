@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use rustix::process::{Resource, Rlimit};
 use tokio_util::sync::CancellationToken;
 
 use super::jobs::Jobs;
@@ -25,6 +26,7 @@ pub fn serve(
     assay: PathBuf,
     home: Option<PathBuf>,
 ) -> Result<()> {
+    raise_limit();
     let server = Arc::new(Server {
         output: Mutex::new(Box::new(output)),
         running: Mutex::default(),
@@ -47,6 +49,18 @@ pub fn serve(
         let _ = thread.join();
     }
     Ok(())
+}
+
+/// Lets what is run here open as many files as it may: a login's own limit is often 1024, a load tool has a socket for
+/// each of its threads.
+pub(super) fn raise_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // It stays as it was where that is not allowed.
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
 struct Server {

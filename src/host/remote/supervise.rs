@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::jobs::file;
-use super::serve::ended;
+use super::serve::{ended, raise_limit};
 use super::wire::{Ending, Order};
 use crate::host::process;
 
@@ -20,6 +20,7 @@ use crate::host::process;
 pub fn supervise(folder: &Path, assay: &Path) -> Result<()> {
     // Away from the session of whoever asked; as a unit's main process it leads one already.
     let _ = rustix::process::setsid();
+    raise_limit();
     let lock = match lock(folder) {
         Ok(lock) => lock,
         // Nobody else is at work there, and nothing was started.

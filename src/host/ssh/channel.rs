@@ -29,8 +29,7 @@ impl Channels for SshHost {
 async fn open(reach: &Arc<Reach>, agent: &str) -> Result<Channel, HostError> {
     let place = Arc::clone(&reach.channel).acquire_owned().await;
     let connection = reach.connected().await?;
-    let prefix = reach.target.worker.prefix();
-    let script = connection::agent_script(&reach.binary.sha256, &prefix, agent);
+    let script = connection::agent_script(&reach.binary.sha256, &reach.target.worker, agent);
     let script = format!("echo {BEGIN}; {script}");
     let opened = connection::open(&mut connection::sh(&connection.session, &script)).await;
     let mut child = opened.map_err(|source| unreachable(&reach.target, source))?;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::failure::ConnectError;
 use super::keys::{self, Pins, Presented};
-use super::target::{Jump, Target};
+use super::target::{Jump, Target, Worker};
 use super::{Binary, Folders, config};
 use crate::host::Retry;
 use crate::host::remote::{HELLO, Link};
@@ -210,12 +210,12 @@ async fn start(
 ) -> Result<(Link, Started), ConnectError> {
     let mut sent = false;
     loop {
-        let script = start_script(&binary.sha256, &target.worker.prefix());
+        let script = start_script(&binary.sha256, &target.worker);
         match first_word(session, &script).await? {
             First::Hello(served) => return Ok(*served),
             First::Missing(machine) if !sent => {
                 fits(&machine, binary)?;
-                send(session, binary).await?;
+                send(session, target, binary).await?;
                 sent = true;
             }
             First::Missing(_) => {
@@ -333,11 +333,15 @@ fn own_machine() -> String {
 }
 
 /// Sends the binary: whole, and found to be itself, or not at all.
-async fn send(session: &Arc<Session>, binary: &Binary) -> Result<(), ConnectError> {
+async fn send(
+    session: &Arc<Session>,
+    target: &Target,
+    binary: &Binary,
+) -> Result<(), ConnectError> {
     let file = File::open(&binary.path).map_err(|e| {
         ConnectError::Other(format!("cannot read `{}`: {e}", binary.path.display()))
     })?;
-    let mut command = sh(session, &send_script(&binary.sha256));
+    let mut command = sh(session, &send_script(&binary.sha256, &target.worker));
     command.stdin(Stdio::from(file));
     let mut shell = open(&mut command).await?;
     let stderr = shell.stderr().take().expect("it is piped");
@@ -362,31 +366,45 @@ pub(super) fn sh(session: &Arc<Session>, script: &str) -> Program {
     command
 }
 
-/// The folder of a binary on a host.
-fn shelf(sha256: &str) -> String {
-    format!("${{XDG_CACHE_HOME:-$HOME/.cache}}/assay/{sha256}")
+/// Where a host keeps binaries: in the home of whoever logs in, unless another user, who may not look into that, is to run
+/// them.
+fn shelf(worker: &Worker) -> &'static str {
+    match worker {
+        Worker::Login | Worker::Root => "${XDG_CACHE_HOME:-$HOME/.cache}/assay",
+        Worker::User(_) => "/var/tmp/assay-$(id -u)",
+    }
 }
 
 /// Runs the binary as `agent NAME` in the place of the shell.
-pub(super) fn agent_script(sha256: &str, prefix: &[&str], agent: &str) -> String {
-    let prefix: String = prefix.iter().map(|word| format!("{word} ")).collect();
-    format!("exec {prefix}\"{}/assay\" agent {agent}", shelf(sha256))
-}
-
-fn start_script(sha256: &str, prefix: &[&str]) -> String {
+pub(super) fn agent_script(sha256: &str, worker: &Worker, agent: &str) -> String {
+    let prefix: String = worker
+        .prefix()
+        .iter()
+        .map(|word| format!("{word} "))
+        .collect();
     format!(
-        "if [ -x \"{}/assay\" ]; then {}; fi; echo {MISSING}$(uname -s -m)",
-        shelf(sha256),
-        agent_script(sha256, prefix, "serve"),
+        "exec {prefix}\"{}/{sha256}/assay\" agent {agent}",
+        shelf(worker)
     )
 }
 
-fn send_script(sha256: &str) -> String {
+/// The shelf counts only if it belongs to whoever logs in: anybody can make a folder in `/var/tmp`.
+fn start_script(sha256: &str, worker: &Worker) -> String {
     format!(
-        "d=\"{}\"; t=\"$d/new-$$\"; mkdir -p \"$d\" && cat >\"$t\" && chmod 755 \"$t\" && \
+        "d=\"{}\"; if [ -O \"$d\" ] && [ -x \"$d/{sha256}/assay\" ]; then {}; fi; echo {MISSING}$(uname -s -m)",
+        shelf(worker),
+        agent_script(sha256, worker, "serve"),
+    )
+}
+
+fn send_script(sha256: &str, worker: &Worker) -> String {
+    format!(
+        "umask 022; b=\"{}\"; d=\"$b/{sha256}\"; t=\"$d/new-$$\"; mkdir -p \"$b\"; \
+         if [ ! -O \"$b\" ]; then echo \"$b\" belongs to somebody else >&2; exit 1; fi; \
+         mkdir -p \"$d\" && cat >\"$t\" && chmod 755 \"$t\" && \
          s=$(\"$t\" agent self) && if [ \"$s\" = {sha256} ]; then mv -f \"$t\" \"$d/assay\" && echo {ARRIVED}; \
          else echo it arrived damaged >&2; fi; rm -f \"$t\"",
-        shelf(sha256)
+        shelf(worker)
     )
 }
 

@@ -179,6 +179,9 @@ impl ConnectError {
         if has("No space left on device") || has("Disk quota exceeded") {
             return Self::Full(last(stderr));
         }
+        if stderr.trim().is_empty() {
+            return Self::Other("its login shell ended at once and said nothing".into());
+        }
         Self::Unfit(last(stderr))
     }
 }

@@ -240,7 +240,9 @@ impl Reach {
         }
         let limit = command.limit + ANSWER + self.settings.patience;
         let Watch { stop, line, log } = watch;
-        let end = match timeout(limit, self.carried_out(command, &stop, line)).await {
+        let mut outages = Vec::new();
+        let carried_out = self.carried_out(command, &stop, line, &mut outages);
+        let end = match timeout(limit, carried_out).await {
             Ok(end) => end?,
             Err(_) => return Err(self.outlived(what, command.limit)),
         };
@@ -251,8 +253,10 @@ impl Reach {
             | Ending::Stopped { stderr } => stderr.as_str(),
             Ending::Refused { .. } | Ending::Gone => "",
         };
-        if !stderr.is_empty() {
-            log(stderr);
+        // What a command left in the run's folder tells of the outages that it survived.
+        outages.extend((!stderr.is_empty()).then(|| stderr.to_owned()));
+        if !outages.is_empty() {
+            log(&outages.join("\n"));
         }
         match end {
             Ending::Itself { status, stderr } => Ok(Output { status, stderr }),
@@ -277,11 +281,21 @@ impl Reach {
         command: &Command,
         stop: &CancellationToken,
         line: &mut (dyn FnMut(&str) + Send),
+        outages: &mut Vec<String>,
     ) -> Result<Ending, HostError> {
         let name = job_name(command);
         let mut heard = 0;
+        let mut lost = None::<Instant>;
         loop {
             let connection = self.reached(self.patience(stop), stop).await?;
+            if let Some(lost) = lost.take() {
+                let gap = Duration::from_secs(lost.elapsed().as_secs());
+                let (host, gap) = (&self.target.name, humantime::format_duration(gap));
+                tracing::warn!("reached `{host}` again after {gap}");
+                outages.push(format!(
+                    "assay: the connection to `{host}` was lost for {gap}"
+                ));
+            }
             let job = (command.on_loss == OnLoss::Survive).then_some(Survivor {
                 name: &name,
                 owner: &self.settings.owner,
@@ -305,11 +319,13 @@ impl Reach {
                     return Err(self.stopped(describe(command)));
                 }
                 (Err(_), OnLoss::Repeat | OnLoss::Survive) => {
-                    let what = describe(command);
+                    let patience = humantime::format_duration(self.patience(stop));
                     tracing::warn!(
-                        "lost the connection to `{}` during `{what}`",
-                        self.target.name
+                        "lost the connection to `{}` during `{}`; it is tried for {patience}",
+                        self.target.name,
+                        describe(command)
                     );
+                    lost = Some(Instant::now());
                 }
             }
         }
