@@ -39,6 +39,7 @@ pub(super) fn exec(global: &Global, args: &HostsExec) -> Result<Code, Failure> {
             .iter()
             .map(|name| {
                 let work = Work {
+                    name: name.clone(),
                     connecting: reach.connect(name, Purpose::command()),
                     places: (Arc::clone(&connecting), Arc::clone(&working)),
                     command: command(args),
@@ -85,6 +86,7 @@ fn command(args: &HostsExec) -> Command {
 
 /// The command on one host.
 struct Work<F> {
+    name: String,
     connecting: F,
     /// Hosts are connected to apart from the work, so that a dead one is named while others are still at it.
     places: (Arc<Semaphore>, Arc<Semaphore>),
@@ -107,7 +109,13 @@ impl<F: Future<Output = Result<Arc<dyn Host>, HostError>>> Work<F> {
     async fn done(mut self) -> Done {
         let begin = Instant::now();
         let place = self.places.0.acquire().await;
-        let connected = self.connecting.await;
+        let connected = tokio::select! {
+            connected = self.connecting => connected,
+            () = self.stop.cancelled() => Err(HostError::Stopped {
+                host: self.name.clone(),
+                what: "connect".to_owned(),
+            }),
+        };
         drop(place);
         let (host, outcome) = match connected {
             Ok(host) => {
@@ -132,10 +140,12 @@ impl<F: Future<Output = Result<Arc<dyn Host>, HostError>>> Work<F> {
         };
         let outcome = match self.capture.finish() {
             Ok(()) => outcome,
-            Err(error) => Err(Failure::new(
-                Code::Internal,
-                format!("cannot keep its output: {error}"),
-            )),
+            Err(error) => {
+                let path = self.capture.path.display();
+                let message = format!("cannot keep its output in `{path}`: {error}");
+                Err(Failure::new(Code::Usage, message)
+                    .hint("`--artifacts DIR` names another folder for it"))
+            }
         };
         Done {
             host,

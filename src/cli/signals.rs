@@ -19,11 +19,13 @@ pub(super) fn listen(control: Control, console: Console) -> std::io::Result<()> 
 pub(super) fn cancel(stop: tokio_util::sync::CancellationToken) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
             }
             if stop.is_cancelled() {
                 std::process::exit(Code::Cancelled as i32);

@@ -51,7 +51,8 @@ pub async fn clock_offset(host: &dyn Host) -> Result<ClockOffset, HostError> {
 fn estimate(samples: &[Sample]) -> Option<ClockOffset> {
     let best = samples.iter().min_by_key(|sample| sample.round_trip)?;
     let round_trip_us = best.round_trip.as_secs_f64() * 1e6;
-    let told_us = (best.told_us - best.asked_us) as f64;
+    // Whatever a host says: the difference of two numbers of 64 bits may need one more.
+    let told_us = best.told_us as f64 - best.asked_us as f64;
     Some(ClockOffset {
         offset_ms: (told_us - round_trip_us / 2.0) / 1e3,
         round_trip_ms: round_trip_us / 1e3,
@@ -76,6 +77,14 @@ mod tests {
         let samples = [sample(50_000, 10_000, 759_000), sample(0, 2_000, 701_000)];
         let found = estimate(&samples).unwrap();
         assert_eq!((found.offset_ms, found.round_trip_ms), (700.0, 2.0));
+    }
+
+    #[test]
+    fn no_answer_of_a_host_is_too_large() {
+        for told_us in [i64::MIN, i64::MAX] {
+            let found = estimate(&[sample(1_700_000_000_000_000, 4_000, told_us)]).unwrap();
+            assert!(found.offset_ms.abs() > 9e15, "{found:?}");
+        }
     }
 
     #[test]

@@ -247,8 +247,9 @@ impl Locked {
             return Ok(());
         };
         let beat = self.file.metadata().and_then(|meta| meta.modified());
-        // A clock that was set back says nothing of the time since.
-        let silence = beat.map(|beat| beat.elapsed().unwrap_or_default());
+        // A heart that beats has set the time to this clock's within seconds: one that is far ahead is from before the clock was
+        // set back, and as old as one that is far behind.
+        let silence = beat.map(|beat| beat.elapsed().unwrap_or_else(|ahead| ahead.duration()));
         let silence = silence.map_err(Refusal::Io)?;
         let whole = Duration::from_secs(silence.as_secs());
         let other = Other {

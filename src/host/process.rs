@@ -1,5 +1,6 @@
 //! One program on this machine: its own process group, its streams read as they come, ended in time.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::path::Path;
 use std::pin::{Pin, pin};
@@ -22,7 +23,7 @@ use super::Command;
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the streams are read after the program's end: a process that it left behind may hold them open.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The longest line that is handed on; the rest of it is dropped.
+/// The longest line that is handed on; the rest of it is left out.
 const LINE: usize = 1 << 20;
 /// How much of the end of standard error is kept.
 const TAIL: usize = 64 << 10;
@@ -227,14 +228,15 @@ async fn feed(stdin: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
     }
 }
 
-/// Hands on each line of `stream` without its end, at most [`LINE`] bytes of it; what is no UTF-8 is replaced.
+/// Hands on each line of `stream` without its end; what is no UTF-8 is replaced. A line of more than [`LINE`] bytes is cut, and
+/// says how many are missing.
 async fn each_line(
     stream: impl AsyncRead + Unpin,
     heard: &Heard,
     line: &mut (dyn FnMut(&str) + Send),
 ) {
     let mut stream = BufReader::new(stream);
-    let mut text = Vec::new();
+    let (mut text, mut missing) = (Vec::new(), 0);
     loop {
         let chunk = match stream.fill_buf().await {
             Ok(chunk) if !chunk.is_empty() => chunk,
@@ -243,16 +245,28 @@ async fn each_line(
         heard.again();
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let part = &chunk[..end.unwrap_or(chunk.len())];
-        text.extend_from_slice(&part[..part.len().min(LINE - text.len())]);
+        let room = part.len().min(LINE - text.len());
+        text.extend_from_slice(&part[..room]);
+        missing += part.len() - room;
         let taken = part.len() + usize::from(end.is_some());
         stream.consume(taken);
         if end.is_some() {
-            line(&String::from_utf8_lossy(&text));
+            line(&whole(&text, missing));
             text.clear();
+            missing = 0;
         }
     }
     if !text.is_empty() {
-        line(&String::from_utf8_lossy(&text));
+        line(&whole(&text, missing));
+    }
+}
+
+/// A line as text, with a note if bytes of it are missing.
+fn whole(text: &[u8], missing: usize) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(text);
+    match missing {
+        0 => text,
+        n => format!("{text} [{n} more bytes of this line are left out]").into(),
     }
 }
 

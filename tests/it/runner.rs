@@ -820,3 +820,16 @@ async fn an_archive_that_cannot_be_written_ends_the_run_with_its_database_stoppe
         ["lease", "deploy", "sqlite-start", "sqlite-stop", "release"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_round_in_which_the_host_was_taken_by_another_run_does_not_count() {
+    let bench = Bench::new();
+    // The first check comes before the first round, the second at its end.
+    bench.host.fail("check", 2, Fault::Unreachable);
+    let error = bench.go().await.unwrap_err();
+    assert!(matches!(error, RunError::Host(_)), "{error}");
+    let events = bench.events();
+    let finished =
+        |entry: &&assay::artifacts::Entry| matches!(entry.event, Event::RoundFinished { .. });
+    assert_eq!(events.iter().filter(finished).count(), 0);
+}

@@ -309,7 +309,9 @@ async fn two_cuts_in_a_row_lose_nothing_of_a_job_and_repeat_nothing() {
     let (output, lines, errors) = task.await.unwrap();
     assert_eq!(output.unwrap().status, Some(5));
     assert_eq!(lines[1..], ["one", "two", "three", "end"]);
-    assert_eq!(errors, "said\n");
+    // Its log tells of the outages as well.
+    assert_eq!(errors.matches("assay: the connection to `kv1` was lost for").count(), 2);
+    assert!(errors.ends_with("\nsaid\n"), "{errors}");
 }
 
 #[tokio::test]
@@ -655,7 +657,7 @@ async fn the_lease_of_a_dead_process_of_this_machine_is_taken_over_and_its_jobs_
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = serde_json::json!({
         "owner": "run x", "pid": dead.id(), "since": "2026-01-02T03:04:05Z",
-        "control": {"machine": "here", "boot": boot.trim(), "token": "t"},
+        "control": {"machine": "here", "boot": format!("{} {}", boot.trim(), own_namespace()), "token": "t"},
     });
     std::fs::write(host.directory().join(".assay-lease"), text.to_string()).unwrap();
     let next = sshd.connect().await;
@@ -695,4 +697,166 @@ async fn a_lease_outlives_a_cut_and_one_that_another_took_is_lost() {
         why.starts_with("it is held by run x (process 1 on far)"),
         "{why}"
     );
+}
+
+#[tokio::test]
+async fn a_lease_from_before_the_clock_was_set_back_can_be_broken() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    leave_lease(&host, Duration::ZERO);
+    let path = host.directory().join(".assay-lease");
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let tomorrow = std::time::SystemTime::now() + Duration::from_secs(86_400);
+    file.set_modified(tomorrow).unwrap();
+    let told = Claim {
+        break_dead: true,
+        ..Claim::of("me")
+    };
+    assert!(host.lease(Claim::of("me")).await.is_err());
+    host.lease(told).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_of_another_namespace_is_not_taken_for_dead() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    for (namespace, is_free) in [("pid:[1]".to_owned(), false), (own_namespace(), true)] {
+        let text = serde_json::json!({
+            "owner": "run x", "pid": dead.id(), "since": "2026-01-02T03:04:05Z",
+            "control": {"machine": "here", "boot": format!("{} {namespace}", boot.trim()), "token": "t"},
+        });
+        std::fs::write(host.directory().join(".assay-lease"), text.to_string()).unwrap();
+        assert_eq!(
+            host.lease(Claim::of("me")).await.is_ok(),
+            is_free,
+            "{namespace}"
+        );
+    }
+}
+
+fn own_namespace() -> String {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    link.display().to_string()
+}
+
+#[tokio::test]
+async fn taking_a_host_removes_nothing_through_a_link_and_nothing_foreign() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let dear = sshd.folder.path().join("dear");
+    std::fs::create_dir(&dear).unwrap();
+    for name in ["owner", "lock", "years of work"] {
+        std::fs::write(dear.join(name), "").unwrap();
+    }
+    let jobs = host.directory().join(".assay-jobs");
+    let names = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().count();
+
+    // A job that is a link, and a folder that is no job.
+    std::fs::create_dir(&jobs).unwrap();
+    std::os::unix::fs::symlink(&dear, jobs.join("assay-evil")).unwrap();
+    std::fs::create_dir(jobs.join("assay-foreign")).unwrap();
+    std::fs::write(jobs.join("assay-foreign/mine"), "").unwrap();
+    drop(host.lease(Claim::of("me")).await.unwrap());
+    host.close().await;
+    assert_eq!((names(&dear), names(&jobs.join("assay-foreign"))), (3, 1));
+
+    // The folder of all jobs is a link.
+    let host = sshd.connect().await;
+    std::fs::rename(&jobs, sshd.folder.path().join("moved")).unwrap();
+    let elsewhere = sshd.folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(&dear, elsewhere.join("assay-x")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &jobs).unwrap();
+    let error = host.lease(Claim::of("me")).await.err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "cannot end what an earlier run left at work on `kv1`"
+    );
+    assert_eq!(names(&elsewhere.join("assay-x")), 3);
+    // What could not be taken is not kept.
+    assert_eq!(lease_of(&host), "");
+}
+
+#[tokio::test]
+async fn a_binary_that_lost_a_part_is_sent_again() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let sshd = Sshd::start(&format!(
+        "SetEnv XDG_CACHE_HOME={}",
+        folder.path().display()
+    ));
+    let binary = sshd::binary();
+    drop(sshd.connect().await);
+    let sent = folder
+        .path()
+        .join("assay")
+        .join(&binary.sha256)
+        .join("assay");
+    for bytes in [0, 1000, binary.bytes - 1] {
+        let file = std::fs::File::options().write(true).open(&sent).unwrap();
+        file.set_len(bytes).unwrap();
+        drop(file);
+        drop(sshd.connect().await);
+        assert_eq!(std::fs::metadata(&sent).unwrap().len(), binary.bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_leaves_no_master() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let masters = || {
+        let config = sshd.folder.path().display().to_string();
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(b"ssh\0") && String::from_utf8_lossy(&line).contains(&config)
+        })
+        .count()
+    };
+    assert_eq!(masters(), 1);
+    host.close().await;
+    drop(host);
+    // Less than the ten seconds after which it would end by itself.
+    let deadline = Instant::now() + Duration::from_secs(8);
+    while masters() > 0 {
+        assert!(Instant::now() < deadline, "the master is still there");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn many_connections_get_by_a_jump_host_where_two_may_log_in() {
+    let (near, far) = (
+        Sshd::start("MaxStartups 2:100:2"),
+        Sshd::start("MaxStartups 100"),
+    );
+    let jump = near.target("near");
+    let connections = (0..8).map(|n| {
+        let mut target = far.target(&format!("far{n}"));
+        target.jump = Some(assay::host::Jump::Host(Box::new(jump.clone())));
+        tokio::spawn(SshHost::connect(target, sshd::binary(), far.settings()))
+    });
+    for connection in connections.collect::<Vec<_>>() {
+        connection.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_says_what_is_missing_of_it() {
+    let sshd = Sshd::start("");
+    let host = sshd.connect().await;
+    let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo next";
+    let (_, lines, _) = run(&host, &shell(script)).await;
+    assert_eq!(lines.len(), 2);
+    let kept = 1 << 20;
+    let note = format!(
+        " [{} more bytes of this line are left out]",
+        3_000_000 - kept
+    );
+    assert!(lines[0].ends_with(&note), "{}", &lines[0][kept..]);
+    assert_eq!(lines[0].len(), kept + note.len());
+    assert_eq!(lines[1], "next");
 }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -125,8 +126,13 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    if !file.metadata()?.is_file() {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
         return Err(Error::other("it is no file"));
+    }
+    // It says what values are set: only whoever works here may have written it.
+    if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
+        return Err(Error::other("somebody else may have written it"));
     }
     let mut text = Vec::new();
     file.take(LIMIT).read_to_end(&mut text)?;

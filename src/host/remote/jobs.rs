@@ -44,6 +44,8 @@ pub(super) mod file {
     pub(in super::super) const OUT: &str = "out";
     /// How it ended.
     pub(in super::super) const END: &str = "end.json";
+    /// All of them.
+    pub(super) const ALL: [&str; 7] = [ORDER, OWNER, LOCK, STOP, ROOM, OUT, END];
 }
 
 /// The jobs of a host.
@@ -89,20 +91,32 @@ impl Jobs {
 
     /// The names of all jobs.
     pub(in crate::host) fn names(&self) -> Result<Vec<String>> {
-        let entries = match std::fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        if !self.is_there()? {
+            return Ok(Vec::new());
+        }
         let mut names = Vec::new();
-        for entry in entries {
+        for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            if self.job(&name).is_ok() {
+            // What has no owner, or is a link, is none of assay's jobs, and left alone.
+            if self.job(&name).is_ok_and(|job| job.is_ours()) {
                 names.push(name);
             }
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Whether the folder is there. What is no folder, a link to one as well, is refused: files are removed in it.
+    fn is_there(&self) -> Result<bool> {
+        match std::fs::symlink_metadata(&self.folder) {
+            Ok(meta) if meta.is_dir() => Ok(true),
+            Ok(_) => Err(Error::other(format!(
+                "`{}` is left alone, for it is no folder of assay",
+                self.folder.display()
+            ))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Starts a job unless it was started before, so that asking twice is asking once.
@@ -114,10 +128,12 @@ impl Jobs {
         assay: &Path,
     ) -> Result<Job> {
         let job = self.job(name)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
+        if !self.is_there()? {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.folder)?;
+        }
         // It appears with all that belongs to it, or not at all.
         let new = tempfile::Builder::new()
             .prefix(".new-")
@@ -257,12 +273,32 @@ impl Job {
         }
     }
 
-    /// Removes its folder, which holds files only.
+    /// Whether its folder is a job's: a folder, no link to one, with the file that names its owner.
+    fn is_ours(&self) -> bool {
+        let is_folder = std::fs::symlink_metadata(&self.folder).is_ok_and(|meta| meta.is_dir());
+        let owner = std::fs::symlink_metadata(self.folder.join(file::OWNER));
+        is_folder && owner.is_ok_and(|meta| meta.is_file())
+    }
+
+    /// Removes its folder. Only files that jobs have are removed, the owner last: without it nothing is.
     pub(super) fn forget(&self) -> Result<()> {
-        for entry in std::fs::read_dir(&self.folder)? {
-            std::fs::remove_file(entry?.path())?;
+        if !self.is_ours() {
+            return Err(ErrorKind::NotFound.into());
         }
-        std::fs::remove_dir(&self.folder)
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            let is_known = file::ALL.contains(&&*name) || name.starts_with(".tmp");
+            if is_known && name != file::OWNER {
+                std::fs::remove_file(self.folder.join(&*name))?;
+            }
+        }
+        std::fs::remove_file(self.folder.join(file::OWNER))?;
+        match std::fs::remove_dir(&self.folder) {
+            // Somebody else's file is in it, and stays.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            result => result,
+        }
     }
 
     fn ending(&self) -> Result<Option<Ending>> {

@@ -218,11 +218,16 @@ impl Server {
         break_dead: bool,
     ) -> Option<Ending> {
         match lease::take_for(&self.place(), holder, dead, break_dead) {
-            Ok(()) => self.done(
-                id,
-                "end what an earlier run left at work",
-                self.jobs().clear(),
-            ),
+            Ok(()) => {
+                let cleared = self.jobs().clear();
+                if cleared.is_err()
+                    && let Some(control) = &holder.control
+                {
+                    // What is not given here is not kept from others.
+                    let _ = lease::release(&self.place(), &control.token);
+                }
+                self.done(id, "end what an earlier run left at work", cleared)
+            }
             Err(lease::Refusal::Held(other)) => {
                 self.answer(&Answer::Held { id, other: *other });
                 None

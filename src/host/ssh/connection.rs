@@ -45,11 +45,11 @@ pub(super) type Started = Child<Arc<Session>>;
 pub(super) struct Connection {
     /// What is asked goes over this.
     pub(super) link: Link,
-    /// For the channels of transfers.
-    pub(super) session: Arc<Session>,
-    /// Holds the configuration and the master's socket.
-    _folder: TempDir,
     _serving: Started,
+    /// For the channels of transfers. The last one that has it ends the master, by its socket.
+    pub(super) session: Arc<Session>,
+    /// Holds the configuration and the master's socket, and so goes last.
+    _folder: TempDir,
 }
 
 impl Connection {
@@ -79,9 +79,9 @@ impl Connection {
         let (link, serving) = start(&session, target, binary).await?;
         Ok(Self {
             link,
+            _serving: serving,
             session,
             _folder: folder,
-            _serving: serving,
         })
     }
 }
@@ -210,18 +210,21 @@ async fn start(
 ) -> Result<(Link, Started), ConnectError> {
     let mut sent = false;
     loop {
-        let script = start_script(&binary.sha256, &target.worker);
-        match first_word(session, &script).await? {
-            First::Hello(served) => return Ok(*served),
-            First::Missing(machine) if !sent => {
+        let script = start_script(binary, &target.worker);
+        match first_word(session, &script).await {
+            Ok(First::Hello(served)) => return Ok(*served),
+            Ok(First::Missing(machine)) if !sent => {
                 fits(&machine, binary)?;
                 send(session, target, binary).await?;
-                sent = true;
             }
-            First::Missing(_) => {
+            Ok(First::Missing(_)) => {
                 return Err(ConnectError::Unfit("it was sent and is not there".into()));
             }
+            // It may have been damaged since it was sent, and is sent once more; then the host says better what is wrong.
+            Err(ConnectError::Unfit(_)) if !sent => send(session, target, binary).await?,
+            Err(error) => return Err(error),
         }
+        sent = true;
     }
 }
 
@@ -389,9 +392,11 @@ pub(super) fn agent_script(sha256: &str, worker: &Worker, agent: &str) -> String
 }
 
 /// The shelf counts only if it belongs to whoever logs in: anybody can make a folder in `/var/tmp`.
-fn start_script(sha256: &str, worker: &Worker) -> String {
+fn start_script(binary: &Binary, worker: &Worker) -> String {
+    let (sha256, bytes) = (&binary.sha256, binary.bytes);
     format!(
-        "d=\"{}\"; if [ -O \"$d\" ] && [ -x \"$d/{sha256}/assay\" ]; then {}; fi; echo {MISSING}$(uname -s -m)",
+        "d=\"{}\"; f=\"$d/{sha256}/assay\"; if [ -O \"$d\" ] && [ -x \"$f\" ] && [ $(wc -c <\"$f\") -eq {bytes} ]; then {}; \
+         fi; echo {MISSING}$(uname -s -m)",
         shelf(worker),
         agent_script(sha256, worker, "serve"),
     )
@@ -451,11 +456,14 @@ impl Binary {
         use sha2::Digest as _;
         let mut file = File::open(&path)?;
         let mut hash = sha2::Sha256::new();
-        let mut chunk = vec![0; 256 << 10];
+        let (mut chunk, mut bytes) = (vec![0; 256 << 10], 0);
         loop {
             match file.read(&mut chunk)? {
                 0 => break,
-                n => hash.update(&chunk[..n]),
+                n => {
+                    hash.update(&chunk[..n]);
+                    bytes += n as u64;
+                }
             }
         }
         let digest = hash.finalize();
@@ -463,6 +471,7 @@ impl Binary {
         Ok(Self {
             path,
             sha256,
+            bytes,
             is_foreign,
         })
     }

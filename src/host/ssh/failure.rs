@@ -180,7 +180,7 @@ impl ConnectError {
             return Self::Full(last(stderr));
         }
         if stderr.trim().is_empty() {
-            return Self::Other("its login shell ended at once and said nothing".into());
+            return Self::Unfit("its login shell ended and said nothing".into());
         }
         Self::Unfit(last(stderr))
     }

@@ -53,6 +53,8 @@ pub struct Binary {
     pub path: PathBuf,
     /// Its SHA-256, as hex digits.
     pub sha256: String,
+    /// How many bytes it has.
+    pub bytes: u64,
     /// Whether it is another than this program's own, for another kind of machine.
     pub is_foreign: bool,
 }

@@ -27,6 +27,22 @@ fn whoever_may_do_everything_with_sudo_works_as_root() {
 }
 
 #[test]
+fn whoever_becomes_another_user_works_as_that_one_although_homes_are_closed() {
+    let Some(lab) = Lab::shared() else { return };
+    let host = lab.take_host();
+    let user = User::new();
+    host.run("chmod 700 /home/assay");
+    let pin = host.fingerprint();
+    let directory = user.directory();
+    host.run(&format!("mkdir -p {directory} && chown guest {directory}"));
+    let more = format!(", user: assay, become: guest, host_key: \"{pin}\"");
+    user.inventory(&[("db1", &host, &more)]);
+    let said = user.runs(&["hosts", "exec", "-i", "hosts.yaml", "--", "id", "-un"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.names(&["db1", "guest"]);
+}
+
+#[test]
 fn each_refusal_of_sudo_has_a_text_and_a_hint_of_its_own() {
     let Some(lab) = Lab::shared() else { return };
     let host = lab.take_host();
