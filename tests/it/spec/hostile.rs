@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::support::{Folder, SMALL, load_text};
 
 /// Generous for a debug build on a busy machine; what these tests guard against takes minutes or never ends.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// The problems of a file of bytes, found in bounded time.
 fn refuse(bytes: &[u8]) -> Problems {

@@ -493,7 +493,7 @@ fn thousands_of_hosts_and_groups_are_read_or_refused_in_bounded_time() {
         .collect();
     let problems = read(&format!("hosts:\n{jumps}")).unwrap_err();
     assert_eq!(problems.len(), 1);
-    assert!(start.elapsed().as_secs() < 20, "took {:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 60, "took {:?}", start.elapsed());
 }
 
 #[test]
