@@ -311,6 +311,10 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
             "see that it is up, that its `address` is right, and that no firewall drops its SSH port".into()
         }
         ConnectError::Refused => "start its sshd, or set its `port` in the inventory".into(),
+        // A jump host that is no host of the inventory.
+        ConnectError::UnknownKey { .. } if host.contains(['@', ':']) => {
+            "compare the fingerprint with that of the host, then log in there with `ssh` by hand, which asks whether it is right".into()
+        }
         ConnectError::UnknownKey { .. } => format!(
             "compare the fingerprint with that of the host, then `assay hosts trust -i INVENTORY {host}`, or pin it as `host_key` in the inventory"
         ),
@@ -324,7 +328,7 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
         }
         ConnectError::TurnedAway(_) => "its sshd allows few logins at once (`MaxStartups`), or bans this machine".into(),
         ConnectError::NoSession(_) => "raise `MaxSessions` of its sshd: assay needs two".into(),
-        ConnectError::Jump { source, .. } => connect_hint(host, source),
+        ConnectError::Jump { jump, source } => connect_hint(jump, source),
         ConnectError::SudoPassword => {
             "allow it without one: `NOPASSWD:` for the user in `/etc/sudoers.d/`, or log in as a user that needs no `become`".into()
         }
