@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::no_sshd;
 use crate::support::sshd::{self, Sshd};
 
 /// A folder with an inventory of hosts that one sshd serves.
@@ -76,7 +77,7 @@ const THREE: &str = "  a: {host_key: FINGERPRINT, directory: FOLDER/a}\n  b: {ho
 
 #[test]
 fn equal_outputs_are_printed_once_under_the_names_of_their_hosts() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);
@@ -106,7 +107,7 @@ fn equal_outputs_are_printed_once_under_the_names_of_their_hosts() {
 
 #[test]
 fn an_exit_status_is_shown_and_is_a_failure() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);
@@ -128,7 +129,7 @@ fn an_exit_status_is_shown_and_is_a_failure() {
 
 #[test]
 fn a_dead_host_is_named_with_a_hint_within_ten_seconds_and_the_others_answer() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new("");
@@ -182,7 +183,7 @@ fn a_dead_host_is_named_with_a_hint_within_ten_seconds_and_the_others_answer() {
 
 #[test]
 fn a_long_output_is_kept_whole_in_a_file_and_printed_in_part() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);
@@ -215,7 +216,7 @@ fn a_long_output_is_kept_whole_in_a_file_and_printed_in_part() {
 
 #[test]
 fn lines_are_streamed_after_the_names_of_their_hosts() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);
@@ -236,7 +237,7 @@ fn lines_are_streamed_after_the_names_of_their_hosts() {
 
 #[test]
 fn a_host_that_is_not_in_the_inventory_is_an_error_with_a_guess() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new("  alpha: {directory: FOLDER/a}\n");
@@ -250,7 +251,7 @@ fn a_host_that_is_not_in_the_inventory_is_an_error_with_a_guess() {
 
 #[test]
 fn a_new_key_is_made_known_only_when_told_so_and_a_changed_one_never() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let mut place = Place::new("  a: {directory: FOLDER/a}\n");
@@ -305,7 +306,7 @@ fn hinted(err: &str) -> Vec<&str> {
 
 #[test]
 fn the_hint_for_an_unknown_key_is_a_command_that_shows_that_key() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(
@@ -332,7 +333,7 @@ fn the_hint_for_an_unknown_key_is_a_command_that_shows_that_key() {
 
 #[test]
 fn a_program_that_is_missing_on_a_host_is_said_to_be_installed_there_or_named_by_its_path() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);
@@ -353,7 +354,7 @@ fn a_program_that_is_missing_on_a_host_is_said_to_be_installed_there_or_named_by
 
 #[test]
 fn an_interrupt_ends_the_command_on_the_host() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let place = Place::new(THREE);

@@ -10,8 +10,8 @@ use assay::host::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::skipped;
 use crate::support::sshd::{self, Sshd};
+use crate::support::{no_sshd, skipped};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -97,7 +97,7 @@ async fn ends(pid: &str) {
 
 #[tokio::test]
 async fn a_command_gives_its_lines_its_errors_and_its_status_also_127() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -113,7 +113,7 @@ async fn a_command_gives_its_lines_its_errors_and_its_status_also_127() {
 
 #[tokio::test]
 async fn words_arrive_as_they_are_and_no_shell_reads_them() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -133,7 +133,7 @@ async fn words_arrive_as_they_are_and_no_shell_reads_them() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_said_to_be_missing() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -150,7 +150,7 @@ async fn a_program_that_is_not_there_is_said_to_be_missing() {
 
 #[tokio::test]
 async fn a_hundred_commands_at_once_need_two_sessions() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("MaxSessions 2");
@@ -170,7 +170,7 @@ async fn a_hundred_commands_at_once_need_two_sessions() {
 
 #[tokio::test]
 async fn ten_connections_at_once_get_by_where_two_may_log_in() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("MaxStartups 2:100:2");
@@ -187,7 +187,7 @@ async fn ten_connections_at_once_get_by_where_two_may_log_in() {
 
 #[tokio::test]
 async fn what_a_start_up_file_prints_and_how_long_it_takes_disturbs_no_command() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let login = sshd::login_shell();
@@ -225,7 +225,7 @@ async fn what_a_start_up_file_prints_and_how_long_it_takes_disturbs_no_command()
 
 #[tokio::test]
 async fn a_command_that_nobody_waits_for_any_more_is_ended_on_the_host() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -237,7 +237,7 @@ async fn a_command_that_nobody_waits_for_any_more_is_ended_on_the_host() {
 
 #[tokio::test]
 async fn a_command_that_is_stopped_outlives_its_limit_or_is_silent_is_ended_on_the_host() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -271,7 +271,7 @@ async fn a_command_that_is_stopped_outlives_its_limit_or_is_silent_is_ended_on_t
 
 #[tokio::test]
 async fn a_cut_connection_ends_what_ran_over_it_and_the_next_command_makes_a_new_one() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -290,7 +290,7 @@ async fn a_cut_connection_ends_what_ran_over_it_and_the_next_command_makes_a_new
 
 #[tokio::test]
 async fn what_may_be_repeated_is_run_again_after_a_cut() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -332,7 +332,7 @@ fn fed(feed: &std::path::Path) -> Command {
 
 #[tokio::test]
 async fn two_cuts_in_a_row_lose_nothing_of_a_job_and_repeat_nothing() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -356,7 +356,7 @@ async fn two_cuts_in_a_row_lose_nothing_of_a_job_and_repeat_nothing() {
 
 #[tokio::test]
 async fn the_outcome_of_a_job_arrives_although_sshd_is_down_when_it_ends() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let mut sshd = Sshd::start("");
@@ -374,7 +374,7 @@ async fn the_outcome_of_a_job_arrives_although_sshd_is_down_when_it_ends() {
 
 #[tokio::test]
 async fn a_job_is_stopped_by_name_also_over_a_later_connection() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -397,7 +397,7 @@ async fn a_job_is_stopped_by_name_also_over_a_later_connection() {
 
 #[tokio::test]
 async fn a_job_whose_supervisor_is_killed_is_said_to_be_gone() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -414,7 +414,7 @@ async fn a_job_whose_supervisor_is_killed_is_said_to_be_gone() {
 
 #[tokio::test]
 async fn a_job_leaves_nothing_in_the_hosts_directory_when_its_outcome_has_arrived() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -436,7 +436,7 @@ async fn a_job_leaves_nothing_in_the_hosts_directory_when_its_outcome_has_arrive
 
 #[tokio::test]
 async fn a_host_that_stops_answering_is_lost_within_ten_seconds() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -454,7 +454,7 @@ async fn a_host_that_stops_answering_is_lost_within_ten_seconds() {
 
 #[tokio::test]
 async fn an_unknown_key_is_refused_with_its_fingerprint_and_a_known_one_is_not() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -493,7 +493,7 @@ async fn an_unknown_key_is_refused_with_its_fingerprint_and_a_known_one_is_not()
 
 #[tokio::test]
 async fn a_pinned_key_is_the_only_one_that_counts() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let mut sshd = Sshd::start("");
@@ -517,7 +517,7 @@ async fn a_pinned_key_is_the_only_one_that_counts() {
 
 #[tokio::test]
 async fn a_host_behind_another_is_reached_and_what_is_wrong_with_that_one_is_said() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let (near, far) = (Sshd::start(""), Sshd::start(""));
@@ -546,7 +546,7 @@ async fn a_host_behind_another_is_reached_and_what_is_wrong_with_that_one_is_sai
 
 #[tokio::test]
 async fn nobody_listens_and_nobody_is_let_in_are_different_errors() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let mut sshd = Sshd::start("");
@@ -573,7 +573,7 @@ async fn nobody_listens_and_nobody_is_let_in_are_different_errors() {
 
 #[tokio::test]
 async fn the_binary_is_sent_once() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let folder = tempfile::TempDir::new().unwrap();
@@ -596,7 +596,7 @@ async fn the_binary_is_sent_once() {
 
 #[tokio::test]
 async fn a_binary_that_does_not_run_there_is_no_fault_of_the_host() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -615,7 +615,7 @@ async fn a_binary_that_does_not_run_there_is_no_fault_of_the_host() {
 
 #[tokio::test]
 async fn the_clock_of_this_machine_is_not_ahead_of_itself() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -631,7 +631,7 @@ fn lease_of(host: &SshHost) -> String {
 
 #[tokio::test]
 async fn a_host_is_held_by_one_run_and_given_back_when_that_closes_it() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -650,7 +650,7 @@ async fn a_host_is_held_by_one_run_and_given_back_when_that_closes_it() {
 
 #[tokio::test]
 async fn a_lease_over_ssh_and_one_on_the_host_itself_keep_each_other_out() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -687,7 +687,7 @@ fn leave_lease(host: &SshHost, age: Duration) {
 
 #[tokio::test]
 async fn only_a_lease_that_seems_dead_is_broken_and_only_when_told_so() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -730,7 +730,7 @@ async fn only_a_lease_that_seems_dead_is_broken_and_only_when_told_so() {
 
 #[tokio::test]
 async fn the_lease_of_a_dead_process_of_this_machine_is_taken_over_and_its_jobs_are_ended() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");
@@ -756,7 +756,7 @@ async fn the_lease_of_a_dead_process_of_this_machine_is_taken_over_and_its_jobs_
 
 #[tokio::test]
 async fn a_lease_outlives_a_cut_and_one_that_another_took_is_lost() {
-    if sshd::is_missing() {
+    if no_sshd() {
         return;
     }
     let sshd = Sshd::start("");

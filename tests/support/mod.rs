@@ -15,3 +15,9 @@ pub(crate) fn skipped(why: &str) {
     let text = format!("skipped: {}: {why}\n", thread.name().unwrap_or("a test"));
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
+
+/// Whether there is no OpenSSH here; then it says that the test which asks is skipped.
+pub(crate) fn no_sshd() -> bool {
+    let missing = sshd::missing();
+    missing.inspect(|why| skipped(why)).is_some()
+}

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use assay::host::{Binary, Folders, Settings, SshHost, Target};
 use tempfile::TempDir;
 
-use super::skipped;
-
 const SSHD: &str = "/usr/sbin/sshd";
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,19 +19,17 @@ pub(crate) struct Sshd {
     daemon: Option<Child>,
 }
 
-/// Whether there is no OpenSSH here; the test that asks then says that it is skipped.
-pub(crate) fn is_missing() -> bool {
+/// What is missing here of OpenSSH.
+pub(crate) fn missing() -> Option<&'static str> {
     let folders = ["/usr/bin", "/bin", "/usr/local/bin"];
     let has = |program: &str| folders.iter().any(|f| Path::new(f).join(program).exists());
-    let why = if !Path::new(SSHD).exists() {
-        "no /usr/sbin/sshd (Debian package openssh-server)"
+    if !Path::new(SSHD).exists() {
+        Some("no /usr/sbin/sshd (Debian package openssh-server)")
     } else if !(has("ssh") && has("ssh-keygen")) {
-        "no ssh or ssh-keygen (Debian package openssh-client)"
+        Some("no ssh or ssh-keygen (Debian package openssh-client)")
     } else {
-        return false;
-    };
-    skipped(why);
-    true
+        None
+    }
 }
 
 impl Sshd {
