@@ -19,17 +19,19 @@ pub(crate) struct Sshd {
     daemon: Option<Child>,
 }
 
-/// What is missing here of OpenSSH.
-pub(crate) fn missing() -> Option<&'static str> {
+/// Why there can be no sshd here that lets in whoever runs the tests.
+pub(crate) fn missing() -> Option<String> {
     let folders = ["/usr/bin", "/bin", "/usr/local/bin"];
     let has = |program: &str| folders.iter().any(|f| Path::new(f).join(program).exists());
     if !Path::new(SSHD).exists() {
-        Some("no /usr/sbin/sshd (Debian package openssh-server)")
-    } else if !(has("ssh") && has("ssh-keygen")) {
-        Some("no ssh or ssh-keygen (Debian package openssh-client)")
-    } else {
-        None
+        return Some("no /usr/sbin/sshd (Debian package openssh-server)".to_owned());
     }
+    if !(has("ssh") && has("ssh-keygen")) {
+        return Some("no ssh or ssh-keygen (Debian package openssh-client)".to_owned());
+    }
+    let shell = login_shell();
+    let lets_in = !shell.ends_with("/nologin") && !shell.ends_with("/false");
+    (!lets_in).then(|| format!("the login shell {shell} lets nobody in"))
 }
 
 impl Sshd {
