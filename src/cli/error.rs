@@ -247,6 +247,20 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     }
 }
 
+/// What to do when the operating system of a host refuses; a program that cannot be run is not a folder to be made.
+fn host_io_hint(what: &str, error: &std::io::Error) -> Option<&'static str> {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    match error.kind() {
+        NotFound if what.starts_with("run `") => {
+            Some("see that it is installed on the host; if it is, name its path")
+        }
+        PermissionDenied if what.starts_with("run `") => {
+            Some("see that it is a program which the user on the host may run")
+        }
+        _ => io_hint(error),
+    }
+}
+
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         Self::from_host(&error)
@@ -266,13 +280,17 @@ impl Failure {
             HostError::Held { .. } => Some(
                 "wait for that run to end, or stop it with Ctrl-C; a dead one holds nothing".into(),
             ),
-            HostError::Io { source, .. } => io_hint(source).map(str::to_owned),
+            HostError::Io { what, source, .. } => host_io_hint(what, source).map(str::to_owned),
             HostError::Connect { host, source, .. } => Some(connect_hint(host, source)),
             HostError::Lost { .. } => {
                 Some("see that the host is up and reached, then try again".into())
             }
             HostError::Gone { .. } => {
-                Some("see why in the host's journal: `journalctl -u 'assay-*'`".into())
+                Some(
+                    "see why in the host's journal: `journalctl -u 'assay-*'`. If logind ends what a user leaves behind there \
+                     (`KillUserProcesses=yes`), `loginctl enable-linger` for the user that logs in keeps it"
+                        .into(),
+                )
             }
             HostError::Limit { .. } | HostError::Silence { .. } | HostError::Stopped { .. } => None,
         };
@@ -293,8 +311,12 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
             "see that it is up, that its `address` is right, and that no firewall drops its SSH port".into()
         }
         ConnectError::Refused => "start its sshd, or set its `port` in the inventory".into(),
+        // A jump host that is no host of the inventory.
+        ConnectError::UnknownKey { .. } if host.contains(['@', ':']) => {
+            "compare the fingerprint with that of the host, then log in there with `ssh` by hand, which asks whether it is right".into()
+        }
         ConnectError::UnknownKey { .. } => format!(
-            "compare the fingerprint with that of the host, then `assay hosts trust -i INVENTORY --on {host}`, or pin it as `host_key` in the inventory"
+            "compare the fingerprint with that of the host, then `assay hosts trust -i INVENTORY {host}`, or pin it as `host_key` in the inventory"
         ),
         ConnectError::ChangedKey { .. } => {
             "somebody may be answering in its place. If it was installed anew, remove the old key with `ssh-keygen -R` or from \
@@ -306,7 +328,7 @@ fn connect_hint(host: &str, error: &ConnectError) -> String {
         }
         ConnectError::TurnedAway(_) => "its sshd allows few logins at once (`MaxStartups`), or bans this machine".into(),
         ConnectError::NoSession(_) => "raise `MaxSessions` of its sshd: assay needs two".into(),
-        ConnectError::Jump { source, .. } => connect_hint(host, source),
+        ConnectError::Jump { jump, source } => connect_hint(jump, source),
         ConnectError::SudoPassword => {
             "allow it without one: `NOPASSWD:` for the user in `/etc/sudoers.d/`, or log in as a user that needs no `become`".into()
         }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, alone, assay, text, unique_name, until};
+use crate::support::skipped;
 
 /// Removes a lab of a test that failed.
 struct Gone(String);
@@ -581,7 +582,6 @@ fn a_lab_goes_with_the_process_that_it_was_made_for() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
 fn a_proxy_a_database_and_a_load_tool_work_across_hosts() {
     let missing: Vec<&str> = [
         ("haproxy", "haproxy"),
@@ -597,8 +597,7 @@ fn a_proxy_a_database_and_a_load_tool_work_across_hosts() {
     .map(|(_, package)| package)
     .collect();
     if !missing.is_empty() {
-        eprintln!("skipped: missing Debian packages {missing:?}");
-        return;
+        return skipped(&format!("no Debian packages {missing:?}"));
     }
     let Some(lab) = Lab::shared() else { return };
     let hosts = lab.take_hosts(3);

@@ -360,7 +360,7 @@ fn settings_are_made_and_put_back_and_read_only_ones_are_told() {
 
 /// Says so straight to the terminal: the harness swallows what a test that passes prints.
 fn skipped(test: &str, why: &str) {
-    let text = format!("SKIPPED {test}: {why}\n");
+    let text = format!("skipped: {test}: {why}\n");
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::skipped;
+
 /// How many hosts the shared lab has.
 pub(crate) const SHARED_HOSTS: usize = 4;
 /// The most that anything is waited for.
@@ -92,17 +94,22 @@ fn watch(name: &str) -> Child {
 
 impl Lab {
     /// The lab that all tests of this process share, with an XFS below `/data` on each host; `None`, with the reason
-    /// printed, where there can be none.
+    /// printed for each test that asks, where there can be none.
     pub(crate) fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<Lab>> = OnceLock::new();
-        let lab = SHARED.get_or_init(|| Self::up("s", SHARED_HOSTS, &["--data", "xfs:1G"]));
-        lab.as_ref()
+        static SHARED: OnceLock<Result<Lab, String>> = OnceLock::new();
+        let lab = SHARED.get_or_init(|| Self::made("s", SHARED_HOSTS, &["--data", "xfs:1G"]));
+        lab.as_ref().map_err(|why| skipped(why)).ok()
     }
 
     /// Makes a lab of its own for one test; `of` is a letter or two that no other test uses. It lives as long as the
     /// process. `None`, with the reason printed, where there can be none.
-    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     pub(crate) fn up(of: &str, hosts: usize, more: &[&str]) -> Option<Self> {
+        let lab = Self::made(of, hosts, more);
+        lab.map_err(|why| skipped(&why)).ok()
+    }
+
+    /// Makes a lab, or says what the machine lacks for one.
+    fn made(of: &str, hosts: usize, more: &[&str]) -> Result<Self, String> {
         let name = unique_name(of);
         let folder = tempfile::tempdir().unwrap();
         // It is there before the lab is, so that a lab that is being made when this process dies goes as well.
@@ -115,14 +122,16 @@ impl Lab {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if said.contains("a lab needs what this machine lacks") {
-            eprintln!("skipped: {}", said.trim());
+        let lacks = said
+            .lines()
+            .find_map(|line| Some(line.split_once("a lab needs what this machine lacks: ")?.1));
+        if let Some(lacks) = lacks {
             drop(watch.stdin.take());
             watch.wait().unwrap();
-            return None;
+            return Err(format!("a lab needs {lacks}"));
         }
         assert!(output.status.success(), "{said}");
-        Some(Self {
+        Ok(Self {
             name,
             folder,
             up: serde_json::from_slice(&output.stdout).unwrap(),

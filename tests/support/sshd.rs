@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use assay::host::{Binary, Folders, Settings, SshHost, Target};
 use tempfile::TempDir;
 
+const SSHD: &str = "/usr/sbin/sshd";
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -16,6 +17,21 @@ pub(crate) struct Sshd {
     pub(crate) folder: TempDir,
     pub(crate) port: u16,
     daemon: Option<Child>,
+}
+
+/// Why there can be no sshd here that lets in whoever runs the tests.
+pub(crate) fn missing() -> Option<String> {
+    let folders = ["/usr/bin", "/bin", "/usr/local/bin"];
+    let has = |program: &str| folders.iter().any(|f| Path::new(f).join(program).exists());
+    if !Path::new(SSHD).exists() {
+        return Some("no /usr/sbin/sshd (Debian package openssh-server)".to_owned());
+    }
+    if !(has("ssh") && has("ssh-keygen")) {
+        return Some("no ssh or ssh-keygen (Debian package openssh-client)".to_owned());
+    }
+    let shell = login_shell();
+    let lets_in = !shell.ends_with("/nologin") && !shell.ends_with("/false");
+    (!lets_in).then(|| format!("the login shell {shell} lets nobody in"))
 }
 
 impl Sshd {
@@ -68,7 +84,7 @@ impl Sshd {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             self.port = listener.local_addr().unwrap().port();
         }
-        let mut command = Command::new("/usr/sbin/sshd");
+        let mut command = Command::new(SSHD);
         command
             .arg("-D")
             .arg("-f")
@@ -214,6 +230,14 @@ pub(crate) fn fingerprint(public: &Path) -> String {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split_whitespace().nth(1).unwrap().to_owned()
+}
+
+/// The login shell of whoever runs the tests.
+pub(crate) fn login_shell() -> String {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let output = Command::new("getent").args(["passwd", &user]).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    text.trim().rsplit(':').next().unwrap().to_owned()
 }
 
 /// The processes that serve a daemon's connections: its children of the same program.

@@ -33,14 +33,13 @@ pub(super) fn fingerprint(public: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::removal::tests::skipped;
     use super::*;
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     fn the_fingerprint_is_the_one_that_ssh_prints() {
         if super::super::tool::find("ssh-keygen").is_none() {
-            eprintln!("skipped: no ssh-keygen (Debian package openssh-client)");
-            return;
+            return skipped("no ssh-keygen (Debian package openssh-client)");
         }
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("key");

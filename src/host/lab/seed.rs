@@ -249,6 +249,7 @@ impl Seed<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::removal::tests::skipped;
     use super::*;
 
     fn seed<'a>(lower: &'a Path, upper: &'a Path) -> Seed<'a> {
@@ -265,11 +266,9 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
     fn a_host_sees_nothing_of_the_machines_people_and_starts_only_sshd() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root may hide folders of an overlay");
-            return;
+            return skipped("only root may hide folders of an overlay");
         }
         let (lower, upper) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir_all(lower.path().join("lib/systemd/system")).unwrap();

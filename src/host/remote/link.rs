@@ -99,7 +99,10 @@ impl Link {
             match asked.answer().await? {
                 Answer::Directory { path, .. } => return Ok(Ok(path)),
                 Answer::Ended { end, .. } => return Ok(Err(end)),
-                _ => {}
+                Answer::Line { .. }
+                | Answer::Clock { .. }
+                | Answer::Done { .. }
+                | Answer::Held { .. } => {}
             }
         }
     }
@@ -122,7 +125,7 @@ impl Link {
                 Answer::Done { .. } => return Ok(Ok(())),
                 Answer::Held { other, .. } => return Ok(Err(Refused::Held(Box::new(other)))),
                 Answer::Ended { end, .. } => return Ok(Err(Refused::Ended(end))),
-                _ => {}
+                Answer::Directory { .. } | Answer::Line { .. } | Answer::Clock { .. } => {}
             }
         }
     }
@@ -145,7 +148,10 @@ impl Link {
             match asked.answer().await? {
                 Answer::Done { .. } => return Ok(Ok(())),
                 Answer::Ended { end, .. } => return Ok(Err(end)),
-                _ => {}
+                Answer::Directory { .. }
+                | Answer::Line { .. }
+                | Answer::Clock { .. }
+                | Answer::Held { .. } => {}
             }
         }
     }
@@ -201,7 +207,10 @@ impl Link {
                     asked.done = true;
                     return Ok(end);
                 }
-                _ => {}
+                Answer::Directory { .. }
+                | Answer::Clock { .. }
+                | Answer::Done { .. }
+                | Answer::Held { .. } => {}
             }
         }
     }

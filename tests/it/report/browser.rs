@@ -8,12 +8,9 @@ use assay::spec::{Kind, Metric};
 
 use super::{default_rows, html, sample};
 use crate::support::sample_run::Sample;
+use crate::support::skipped;
 
 /// Says that the test is skipped when there is none.
-#[expect(
-    clippy::print_stderr,
-    reason = "who runs the tests should see what was not tested"
-)]
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -21,7 +18,7 @@ fn chromium() -> Option<PathBuf> {
         .flat_map(|folder| names.map(|name| folder.join(name)))
         .find(|program| program.is_file());
     if found.is_none() {
-        eprintln!("skipped: chromium not found");
+        skipped("no chromium (Debian package chromium)");
     }
     found
 }

@@ -124,6 +124,6 @@ fn is_root() -> bool {
 fn skipped(test: &str, why: &str) {
     use std::io::Write;
     // Straight to the terminal: the harness swallows what a test that passes prints.
-    let text = format!("SKIPPED {test}: {why}\n");
+    let text = format!("skipped: {test}: {why}\n");
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }

@@ -57,7 +57,7 @@ impl Drop for Disk {
 /// A test that cannot run here says so and why.
 fn skipped(test: &str, why: &str) {
     use std::io::Write;
-    let text = format!("SKIPPED {test}: {why}\n");
+    let text = format!("skipped: {test}: {why}\n");
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
