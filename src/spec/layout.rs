@@ -74,7 +74,19 @@ pub(super) fn quotes(line: &str, at: usize) -> Option<String> {
         (word, 1)
     };
     let rest = &after[kept..];
-    let end = rest.find(ends).unwrap_or(rest.len());
+    let mut is_in_range = false;
+    let end = rest.find(|c| match c {
+        '[' => {
+            is_in_range = true;
+            false
+        }
+        ']' if is_in_range => {
+            is_in_range = false;
+            false
+        }
+        c => ends(c),
+    });
+    let end = end.unwrap_or(rest.len());
     let text = format!("{word}{}{}", &after[..kept], &rest[..end]);
     let text = super::suggest::shown(&text);
     Some(format!("write it in quotes: `\"{text}\"`"))
@@ -197,6 +209,15 @@ mod tests {
                 Some("[fe80::1%eth0]:22"),
             ),
             ("threads: [1, 2]|: 3", None),
+            (
+                "r[1-2]n[01-02]: {address: 10.0.|[1-2].[1-2]}",
+                Some("10.0.[1-2].[1-2]"),
+            ),
+            (
+                "tikv: [a, kv|[1-2]n[01-02]x[3-4]]",
+                Some("kv[1-2]n[01-02]x[3-4]"),
+            ),
+            ("tikv: [a[1-2]|[1-2], b]", Some("a[1-2][1-2]")),
             ("a: [b |[c]]", None),
             ("a: [b|[c]]", None),
             ("a: [b|[1-3", None),

@@ -45,7 +45,8 @@ pub struct Spec {
     pub experiment_text: String,
     /// The inventory as YAML.
     pub inventory_text: String,
-    /// The SHA-256 of both, as hex digits. Where files and directories are does not enter it.
+    /// The SHA-256 of both, as hex digits. Where files and directories are does not enter it, nor do hosts and groups that the
+    /// experiment does not use.
     pub hash: String,
     /// The values of the environment variables that texts name as `${env:NAME}`.
     pub secrets: Secrets,

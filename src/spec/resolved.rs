@@ -1,5 +1,6 @@
 //! The resolved spec: the text that is archived and reads back as the same values, and its hash.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::reference::escape;
-use super::{Experiment, Inventory, Secrets};
+use super::{Experiment, Inventory, Name, Secrets};
 
 /// The file name of an inventory beside its resolved experiment.
 pub(super) const INVENTORY_FILE: &str = "inventory.yaml";
@@ -22,17 +23,15 @@ pub(super) fn text(value: &impl Serialize, secrets: &Secrets, what: &str) -> Str
 /// The SHA-256 of a canonical form, as hex digits.
 ///
 /// Left out is where things are and how they are reached, which may differ between two checkouts of one experiment, and
-/// between two labs: the inventory's file name, and of a host all but its name, labels and variables. The order of keys
-/// counts: the first variant is the baseline.
+/// between two labs: the inventory's file name, of a host all but its name, labels and variables, and the hosts and groups
+/// that the experiment does not use. The order of keys counts: the first variant is the baseline.
 pub(super) fn hash(experiment: &Experiment, inventory: &Inventory) -> String {
+    let inventory = used(experiment, inventory);
     let mut experiment = json(experiment);
     if let Value::Object(keys) = &mut experiment {
         keys.shift_remove("inventory");
     }
-    let mut inventory = json(inventory);
-    if let Value::Object(keys) = &mut inventory {
-        keys.shift_remove("ssh_config");
-    }
+    let mut inventory = json(&inventory);
     if let Some(Value::Object(hosts)) = inventory.get_mut("hosts") {
         for host in hosts.values_mut().filter_map(Value::as_object_mut) {
             host.retain(|key, _| matches!(key.as_str(), "labels" | "vars"));
@@ -45,6 +44,22 @@ pub(super) fn hash(experiment: &Experiment, inventory: &Inventory) -> String {
             write!(hex, "{byte:02x}").expect("a string takes all that is written");
             hex
         })
+}
+
+/// The groups that an experiment names, and the hosts that it names itself or through them.
+fn used(experiment: &Experiment, inventory: &Inventory) -> Inventory {
+    let roles = experiment.cluster.topology.values().flatten();
+    let named: HashSet<&Name> = roles.chain(&experiment.clients).collect();
+    let mut groups = inventory.groups.clone();
+    groups.retain(|name, _| named.contains(name));
+    let members: HashSet<&Name> = groups.values().flatten().collect();
+    let mut hosts = inventory.hosts.clone();
+    hosts.retain(|name, _| named.contains(name) || members.contains(name));
+    Inventory {
+        ssh_config: None,
+        hosts,
+        groups,
+    }
 }
 
 fn json(value: &impl Serialize) -> Value {

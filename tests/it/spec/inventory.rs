@@ -305,7 +305,11 @@ fn an_experiment_and_the_loader_by_itself_read_the_same_inventory() {
 
 /// The plan of the small experiment on hosts, with the hash of its spec.
 fn plan(hosts: &str) -> String {
-    let text = format!("{SMALL}inventory: i.yaml\n");
+    plan_of(SMALL, hosts)
+}
+
+fn plan_of(experiment: &str, hosts: &str) -> String {
+    let text = format!("{experiment}inventory: i.yaml\n");
     let folder = Folder::with(&[("x.yaml", &text), ("i.yaml", hosts)]);
     let spec = folder
         .load("x.yaml")
@@ -329,11 +333,53 @@ fn the_plan_is_the_same_on_another_lab() {
     for hosts in [
         "hosts: {local: {connection: local, labels: {disk: nvme}}}",
         "hosts: {local: {connection: local, vars: {x: 1}}}",
-        "hosts: {local: {connection: local}, other: {}}",
-        "{hosts: {local: {connection: local}}, groups: {all: [local]}}",
     ] {
         assert_ne!(plan(hosts), here, "{hosts}");
     }
+}
+
+#[test]
+fn hosts_and_groups_that_an_experiment_does_not_use_leave_its_plan_as_it_is() {
+    let here = plan("hosts: {local: {address: 10.213.1.12}}");
+    for hosts in [
+        "hosts: {local: {address: 10.213.1.12}, spare: {address: 10.213.1.13}}",
+        "hosts: {spare: {labels: {disk: nvme}, vars: {x: 1}}, local: {address: 10.213.1.12}}",
+        "hosts: {local: {address: 10.213.1.12, jump: gw}, gw: {address: 10.213.1.1}}",
+        "{hosts: {local: {address: 10.213.1.12}}, groups: {g: [local]}}",
+        "{hosts: {local: {}, spare: {}}, groups: {g: [local, spare], h: [g]}}",
+    ] {
+        assert_eq!(plan(hosts), here, "{hosts}");
+    }
+}
+
+#[test]
+fn the_members_of_a_group_that_an_experiment_names_are_part_of_its_plan() {
+    for (with_group, more) in [
+        (SMALL.replace("sqlite: [local]", "sqlite: [g]"), ""),
+        (SMALL.to_owned(), "clients: [g]\n"),
+    ] {
+        assert!(
+            with_group.contains("[g]") || more.contains("[g]"),
+            "{with_group}"
+        );
+        let plan = |hosts: &str| plan_of(&format!("{with_group}{more}"), hosts);
+        let here = plan("{hosts: {local: {}}, groups: {g: [local]}}");
+        let unused = "{hosts: {local: {}, spare: {}}, groups: {g: [local], h: [spare]}}";
+        assert_eq!(plan(unused), here, "{more}");
+        let nested = "{hosts: {local: {}}, groups: {g: [h], h: [local]}}";
+        assert_eq!(plan(nested), here, "{more}");
+        let marked = "{hosts: {local: {labels: {disk: nvme}}}, groups: {g: [local]}}";
+        assert_ne!(plan(marked), here, "{more}");
+    }
+    // A group of the same name with another member.
+    let group = SMALL.replace("sqlite: [local]", "sqlite: [g]");
+    let on = |host: &str| {
+        plan_of(
+            &group,
+            &format!("{{hosts: {{local: {{}}, spare: {{}}}}, groups: {{g: [{host}]}}}}"),
+        )
+    };
+    assert_ne!(on("local"), on("spare"));
 }
 
 /// A text that a mutation puts in.

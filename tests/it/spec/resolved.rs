@@ -153,7 +153,9 @@ fn where_an_inventory_and_its_directories_are_does_not_enter_the_hash() {
     );
     assert_eq!(one, load_text(SMALL).unwrap().hash);
     let more = "hosts: {local: {connection: local}, other: {connection: local, directory: o}}\n";
-    assert_ne!(one, hash("i.yaml", more));
+    assert_eq!(one, hash("i.yaml", more));
+    let marked = "hosts: {local: {connection: local, labels: {disk: nvme}}}\n";
+    assert_ne!(one, hash("i.yaml", marked));
 }
 
 proptest! {
