@@ -159,7 +159,8 @@ pub(super) async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, Connec
 where
     F: Future<Output = Result<T, ConnectError>>,
 {
-    let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(3));
+    // A key is shown quickly, so that a place is soon free again.
+    let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(1));
     let mut pauses = retry.pauses();
     loop {
         match attempt().await {
