@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::Path;
 
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::error::{Code, Failure};
 use super::reach::{AT_ONCE, Reach};
 use super::session::block_on;
 use super::{hosts, output};
-use crate::host::{HostError, Jump, Look, SshHost, Standing, Target, fan_out, remember};
+use crate::host::{HostError, Jump, Look, Presented, SshHost, Standing, Target, fan_out, remember};
 
 pub(super) fn trust(global: &Global, args: &HostsTrust) -> Result<Code, Failure> {
     let hosts::Meant {
@@ -68,18 +68,18 @@ fn show(seen: &[Seen]) -> Result<(), Failure> {
     table.set_header(["host", "address", "key", "fingerprint", "state"]);
     for (target, look) in seen {
         let Ok(look) = look else { continue };
-        let key = &look.presented.key;
         let state = match &look.standing {
             Standing::Known if target.host_keys.is_empty() => "known".to_owned(),
             Standing::Known => "pinned".to_owned(),
-            Standing::New => "new".to_owned(),
+            Standing::New(_) => "new".to_owned(),
             Standing::Changed { known } => format!("CHANGED, known is {}", known.join(", ")),
+            Standing::Revoked => "REVOKED".to_owned(),
         };
         table.add_row([
             target.name.clone(),
             target.address.clone(),
-            key.kind.clone(),
-            key.fingerprint(),
+            look.kind.clone(),
+            look.fingerprint.clone(),
             state,
         ]);
     }
@@ -99,6 +99,7 @@ fn show(seen: &[Seen]) -> Result<(), Failure> {
 struct Trusted {
     rows: Vec<Value>,
     changed: usize,
+    revoked: usize,
     unreached: usize,
     declined: usize,
 }
@@ -111,10 +112,9 @@ impl Trusted {
         args: &HostsTrust,
         seen: Vec<Seen>,
     ) -> Result<(), Failure> {
-        let is_new = |look: &Look| look.standing == Standing::New;
-        let looks = || seen.iter().filter_map(|(_, look)| look.as_ref().ok());
-        let new: Vec<&Look> = looks().filter(|look| is_new(look)).collect();
-        let accepted = !new.is_empty() && (args.yes || asked(global, &new)?);
+        let looks = seen.iter().filter_map(|(_, look)| look.as_ref().ok());
+        let new: Vec<(&Path, &Presented)> = looks.filter_map(new_key).collect();
+        let accepted = !new.is_empty() && (args.yes || asked(global, new.len())?);
         if accepted {
             write(&new)?;
             if !global.json {
@@ -136,29 +136,44 @@ impl Trusted {
     }
 
     fn note(&mut self, target: &Target, look: &Look, accepted: bool) {
-        let known = match &look.standing {
-            Standing::Known => true,
-            Standing::New => accepted,
-            Standing::Changed { .. } => false,
-        };
-        self.changed += usize::from(matches!(look.standing, Standing::Changed { .. }));
-        self.declined += usize::from(look.standing == Standing::New && !accepted);
-        let before = match &look.standing {
-            Standing::Changed { known } => known.clone(),
-            Standing::Known | Standing::New => Vec::new(),
+        let (known, before) = match &look.standing {
+            Standing::Known => (true, &[][..]),
+            Standing::New(_) => {
+                self.declined += usize::from(!accepted);
+                (accepted, &[][..])
+            }
+            Standing::Changed { known } => {
+                self.changed += 1;
+                (false, known.as_slice())
+            }
+            Standing::Revoked => {
+                self.revoked += 1;
+                (false, &[][..])
+            }
         };
         self.rows.push(json!({
             "host": target.name,
             "address": target.address,
-            "kind": look.presented.key.kind,
-            "fingerprint": look.presented.key.fingerprint(),
+            "kind": look.kind,
+            "fingerprint": look.fingerprint,
             "known": known,
+            "revoked": look.standing == Standing::Revoked,
             "known_before": before,
             "list": look.list,
         }));
     }
 
     fn code(&self) -> Result<Code, Failure> {
+        if self.revoked > 0 {
+            let them = if self.revoked == 1 { "it" } else { "them" };
+            let message = format!(
+                "{} revoked; nothing was made known for {them}",
+                counted(self.revoked)
+            );
+            return Err(Failure::new(Code::Host, message).hint(
+                "whoever has a revoked key may answer in the host's place: give the host another key, then come back",
+            ));
+        }
         if self.changed > 0 {
             let message = format!(
                 "{} changed; nothing was made known for them",
@@ -184,16 +199,16 @@ fn counted(keys: usize) -> String {
 }
 
 /// Asks whether new keys are to be made known.
-fn asked(global: &Global, new: &[&Look]) -> Result<bool, Failure> {
+fn asked(global: &Global, new: usize) -> Result<bool, Failure> {
     if global.json || !std::io::stdin().is_terminal() {
-        let message = format!("{} not known, and nobody to ask", counted(new.len()));
+        let message = format!("{} not known, and nobody to ask", counted(new));
         let hint =
             "compare the fingerprints with those of the hosts, then `assay hosts trust --yes`";
         return Err(Failure::new(Code::Host, message).hint(hint));
     }
     output::say(format_args!(
         "make {} known? Only if the fingerprints are those of your hosts [y/N]",
-        counted(new.len())
+        counted(new)
     ));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -201,10 +216,18 @@ fn asked(global: &Global, new: &[&Look]) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn write(new: &[&Look]) -> Result<(), Failure> {
-    let mut lists: BTreeMap<&PathBuf, Vec<_>> = BTreeMap::new();
-    for look in new {
-        lists.entry(&look.list).or_default().push(&look.presented);
+/// A key that may be made known, and the list for it.
+fn new_key(look: &Look) -> Option<(&Path, &Presented)> {
+    match &look.standing {
+        Standing::New(presented) => Some((&look.list, presented)),
+        Standing::Known | Standing::Changed { .. } | Standing::Revoked => None,
+    }
+}
+
+fn write(new: &[(&Path, &Presented)]) -> Result<(), Failure> {
+    let mut lists: BTreeMap<&Path, Vec<_>> = BTreeMap::new();
+    for (list, presented) in new {
+        lists.entry(list).or_default().push(*presented);
     }
     for (list, keys) in lists {
         remember(list, &keys).map_err(|error| {

@@ -20,4 +20,5 @@ mod runner;
 mod snapshot;
 mod spec;
 mod ssh;
+mod ssh_keys;
 mod transfer;

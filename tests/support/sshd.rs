@@ -143,6 +143,37 @@ impl Sshd {
         self.up();
     }
 
+    /// Gives it a key of another type as well, `host-TYPE`.
+    pub(crate) fn add_key(&mut self, kind: &str) {
+        self.down();
+        let path = self.folder.path().join(format!("host-{kind}"));
+        keygen_of(kind, &path);
+        self.configure(&format!("HostKey {}", path.display()));
+        self.up();
+    }
+
+    /// Leaves it with the key that it had first.
+    pub(crate) fn drop_added_keys(&mut self) {
+        self.down();
+        self.configure("");
+        self.up();
+    }
+
+    /// Gives it a certificate for its key as host `name`, by the key `authority` of its folder.
+    pub(crate) fn certify(&mut self, authority: &str, name: &str) {
+        let path = |name: &str| self.folder.path().join(name);
+        let mut keygen = Command::new("ssh-keygen");
+        keygen
+            .args(["-q", "-h", "-I", "host", "-n", name, "-s"])
+            .arg(path(authority))
+            .arg(path("host.pub"));
+        assert!(keygen.status().unwrap().success());
+        let line = format!("HostCertificate {}", path("host-cert.pub").display());
+        self.down();
+        self.configure(&line);
+        self.up();
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -215,10 +246,12 @@ pub(crate) fn binary() -> Binary {
 }
 
 pub(crate) fn keygen(path: &Path) {
+    keygen_of("ed25519", path);
+}
+
+fn keygen_of(kind: &str, path: &Path) {
     let mut keygen = Command::new("ssh-keygen");
-    keygen
-        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-        .arg(path);
+    keygen.args(["-q", "-t", kind, "-N", "", "-f"]).arg(path);
     assert!(keygen.status().unwrap().success());
 }
 

@@ -27,7 +27,7 @@ const SHELL: Duration = Duration::from_secs(30);
 /// The longest that sending the binary may take.
 const SEND: Duration = Duration::from_secs(600);
 /// How long a host that turns connections or sessions away is asked again.
-const BUSY: Duration = Duration::from_secs(30);
+pub(super) const BUSY: Duration = Duration::from_secs(30);
 /// What a shell may print before it does what it was asked.
 const NOISE: u64 = 1 << 20;
 /// How the shell says that there is no binary, and that it has arrived.
@@ -86,16 +86,19 @@ impl Connection {
     }
 }
 
-/// Asks a host for its key, whether it is known or not.
+/// Asks a host for its key, whether it is known or not: for the pinned one if it has that.
 pub(super) async fn key_of(target: &Target, folders: &Folders) -> Result<Presented, ConnectError> {
     let mut way = target.clone();
     way.host_keys.clear();
-    let folder = prepare(&way, folders).await?;
-    keys::presented(&way, &folder.path().join("config")).await
+    keys::patiently(|| async {
+        let folder = prepare(&way, folders).await?;
+        keys::presented_of(&way, &target.host_keys, &folder.path().join("config")).await
+    })
+    .await
 }
 
 /// A folder with the configuration for `target`, and the pinned keys on the way there.
-async fn prepare(target: &Target, folders: &Folders) -> Result<TempDir, ConnectError> {
+pub(super) async fn prepare(target: &Target, folders: &Folders) -> Result<TempDir, ConnectError> {
     let other = |error: std::io::Error| ConnectError::Other(error.to_string());
     let folder = tempfile::Builder::new()
         .prefix("assay-")
@@ -115,7 +118,7 @@ async fn prepare(target: &Target, folders: &Folders) -> Result<TempDir, ConnectE
         let line = match pins.line(host) {
             Some(line) => line,
             None => {
-                let presented = keys::presented(host, &config).await?;
+                let presented = keys::presented_of(host, &host.host_keys, &config).await?;
                 let wrong = || ConnectError::ChangedKey {
                     presented: presented.key.to_string(),
                     known: host.host_keys.join(", "),

@@ -1,7 +1,7 @@
 //! Host keys: their fingerprints, the one that a host presents, and the pinned ones of an inventory.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,11 +10,24 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::config;
+use super::connection::BUSY;
 use super::failure::ConnectError;
 use super::target::Target;
+use crate::host::Retry;
 
 /// The longest that asking a host for its key may take.
 const ASK: Duration = Duration::from_secs(20);
+/// The types of keys that hosts have: how the names of their kinds begin, and what `ssh` calls their signatures.
+const TYPES: [(&str, &str); 3] = [
+    ("ssh-ed25519", "ssh-ed25519"),
+    (
+        "ecdsa-sha2-",
+        "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
+    ),
+    ("ssh-rsa", "rsa-sha2-512,rsa-sha2-256"),
+];
+/// What `ssh` says of a host without a key of a type.
+const NO_SUCH_TYPE: &str = "no matching host key type";
 
 /// A host's public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,34 +91,57 @@ impl Presented {
 /// # Errors
 /// The host or one on the way cannot be reached.
 pub(super) async fn presented(target: &Target, config: &Path) -> Result<Presented, ConnectError> {
+    of_type(target, config, None).await
+}
+
+/// Asks a host for the key that has one of `pins`. A host has keys of several types and presents one at a time, so that each
+/// type is asked for; where none is pinned, it is the key that was presented first.
+///
+/// # Errors
+/// The host or one on the way cannot be reached.
+pub(super) async fn presented_of(
+    target: &Target,
+    pins: &[String],
+    config: &Path,
+) -> Result<Presented, ConnectError> {
+    let first = presented(target, config).await?;
+    let is_pinned = |found: &Presented| pins.contains(&found.key.fingerprint());
+    if pins.is_empty() || is_pinned(&first) {
+        return Ok(first);
+    }
+    for (kind, algorithms) in TYPES {
+        if first.key.kind.starts_with(kind) {
+            continue;
+        }
+        match of_type(target, config, Some(algorithms)).await {
+            Ok(found) if is_pinned(&found) => return Ok(found),
+            Ok(_) => {}
+            Err(ConnectError::Other(text)) if text.contains(NO_SUCH_TYPE) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(first)
+}
+
+/// Asks a host for its key of the type of `algorithms`, or for the one that `ssh` likes best.
+async fn of_type(
+    target: &Target,
+    config: &Path,
+    algorithms: Option<&str>,
+) -> Result<Presented, ConnectError> {
     let folder = config.parent().unwrap_or(Path::new("/"));
     let list = tempfile::Builder::new()
         .prefix("presented-")
         .tempfile_in(folder)
         .map_err(|e| ConnectError::Other(e.to_string()))?;
-    let mut ssh = tokio::process::Command::new("ssh");
-    ssh.arg("-F").arg(config);
-    for option in [
-        "StrictHostKeyChecking=accept-new",
-        "GlobalKnownHostsFile=/dev/null",
-        "HashKnownHosts=no",
-        "PreferredAuthentications=none",
-        &format!("UserKnownHostsFile=\"{}\"", list.path().display()),
-    ] {
-        ssh.args(["-o", option]);
-    }
-    ssh.arg("--").arg(config::name(target, target)).arg("true");
-    ssh.stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .kill_on_drop(true);
-    let output = match timeout(ASK, ssh.output()).await {
-        Ok(Ok(output)) => output,
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(ConnectError::NoClient);
-        }
-        Ok(Err(error)) => return Err(ConnectError::Other(error.to_string())),
-        Err(_) => return Err(ConnectError::TimedOut),
-    };
+    let mut options = vec![
+        "StrictHostKeyChecking=accept-new".to_owned(),
+        "GlobalKnownHostsFile=/dev/null".to_owned(),
+        "HashKnownHosts=no".to_owned(),
+        format!("UserKnownHostsFile=\"{}\"", list.path().display()),
+    ];
+    options.extend(algorithms.map(|algorithms| format!("HostKeyAlgorithms={algorithms}")));
+    let output = connect(target, config, &options).await?;
     let lines = std::fs::read_to_string(list.path()).unwrap_or_default();
     match lines.lines().find_map(HostKey::of_line) {
         Some((name, key)) => Ok(Presented {
@@ -118,8 +154,61 @@ pub(super) async fn presented(target: &Target, config: &Path) -> Result<Presente
     }
 }
 
-/// The fingerprints of the known keys that a log of `ssh` finds changed: it names file and line of each.
+/// Asks again where a host turns it away for having too many connections.
+pub(super) async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, ConnectError>
+where
+    F: Future<Output = Result<T, ConnectError>>,
+{
+    // A key is shown quickly, so that a place is soon free again.
+    let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(1));
+    let mut pauses = retry.pauses();
+    loop {
+        match attempt().await {
+            Err(error) if error.is_passing() && pauses.next(false).await => {}
+            result => return result,
+        }
+    }
+}
+
+/// Lets `ssh` connect. It has no way to log in; a connection of the user's that it could share would show no key.
+pub(super) async fn connect(
+    target: &Target,
+    config: &Path,
+    options: &[String],
+) -> Result<Output, ConnectError> {
+    let mut ssh = tokio::process::Command::new("ssh");
+    ssh.arg("-F").arg(config);
+    let always = ["PreferredAuthentications=none", "ControlPath=none"];
+    for option in always.into_iter().chain(options.iter().map(String::as_str)) {
+        ssh.args(["-o", option]);
+    }
+    ssh.arg("--").arg(config::name(target, target)).arg("true");
+    ssh.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .kill_on_drop(true);
+    match timeout(ASK, ssh.output()).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(ConnectError::NoClient)
+        }
+        Ok(Err(error)) => Err(ConnectError::Other(error.to_string())),
+        Err(_) => Err(ConnectError::TimedOut),
+    }
+}
+
+/// Whether a log of `ssh` says that it refused the key because it is revoked, in a list or by a file of such keys.
+pub(super) fn is_revoked(log: &str) -> bool {
+    ["is marked as revoked", "revoked by file"]
+        .iter()
+        .any(|text| log.contains(text))
+}
+
+/// The fingerprints of the known keys that a log of `ssh` finds changed: it names file and line of each. Of a revoked key that
+/// is what is known.
 pub(super) fn known(log: &str) -> Vec<String> {
+    if is_revoked(log) {
+        return vec!["that it is revoked".to_owned()];
+    }
     let places = log.lines().filter_map(|line| {
         let place = line
             .trim()
@@ -150,13 +239,15 @@ impl Pins {
         }
     }
 
-    /// The line for the `known_hosts` file of a host whose key was seen before.
+    /// The line for the `known_hosts` file of a host with one pinned key that was seen before. Of several, only the host can
+    /// say which it presents now.
     pub(super) fn line(&self, target: &Target) -> Option<String> {
-        target.host_keys.iter().find_map(|pin| {
-            let text = std::fs::read_to_string(self.file(pin)).ok()?;
-            let (_, key) = HostKey::of_line(&text)?;
-            (key.fingerprint() == *pin).then(|| key.line(&target.key_alias()))
-        })
+        let [pin] = target.host_keys.as_slice() else {
+            return None;
+        };
+        let text = std::fs::read_to_string(self.file(pin)).ok()?;
+        let (_, key) = HostKey::of_line(&text)?;
+        (key.fingerprint() == *pin).then(|| key.line(&target.key_alias()))
     }
 
     /// The line for a key that was just presented, if it is a pinned one. It is kept where that is possible.
