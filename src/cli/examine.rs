@@ -15,7 +15,9 @@ use super::reach::{AT_ONCE, Hosts};
 use super::{hosts_check, text};
 use crate::artifacts::HostRecord;
 use crate::database::pack::{HostSection, PackError, Roles, pack, planned};
-use crate::host::preflight::{Finding, HostView, Leftovers, Status, Wanted, findings};
+use crate::host::preflight::{
+    Directory, Finding, HostView, Leftovers, Looked, Status, Wanted, findings,
+};
 use crate::host::{
     AgentError, Bounds, Calibration, CalibrationRequest, ClockOffset, Facts, Host, ask,
     clock_offset, fan_out, look,
@@ -33,6 +35,7 @@ pub(super) struct Examined {
     pub(super) facts: Facts,
     pub(super) clock: ClockOffset,
     pub(super) leftovers: Leftovers,
+    pub(super) directory: Directory,
 }
 
 /// Asks an agent of a host that needs nothing but its directory.
@@ -81,10 +84,17 @@ where
 /// Looks at every host.
 pub(super) async fn examine(hosts: &Hosts) -> BTreeMap<String, Result<Examined, AgentError>> {
     on_each(hosts, |host| async move {
+        let facts = ask_folder(&*host, "facts").await?;
+        let clock = clock_offset(&*host).await?;
+        let looked: Looked = ask_folder(&*host, "preflight-look").await?;
+        let (mut leftovers, directory) = (looked.leftovers, looked.directory);
+        // While this process holds the host, what is there is nobody's any more.
+        leftovers.held_by.take_if(|holder| holder.is_this_process());
         Ok(Examined {
-            facts: ask_folder(&*host, "facts").await?,
-            clock: clock_offset(&*host).await?,
-            leftovers: ask_folder(&*host, "preflight-look").await?,
+            facts,
+            clock,
+            leftovers,
+            directory,
         })
     })
     .await
@@ -195,6 +205,7 @@ impl<'a> Wants<'a> {
                 facts: &host.facts,
                 clock: Some(host.clock),
                 leftovers: Some(&host.leftovers),
+                directory: Some(&host.directory),
             };
             (name.clone(), findings(&view, &wanted))
         };

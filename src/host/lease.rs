@@ -19,7 +19,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// The lock file's name.
-const NAME: &str = ".assay-lease";
+pub(super) const NAME: &str = ".assay-lease";
 /// How long what a dead holder started may still take, and how often it is looked at.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -112,7 +112,7 @@ impl Holder {
     }
 
     /// Who it is and since when, on one line.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let owner = self.owner.replace(char::is_control, " ");
         let machine = match &self.control {
             Some(control) => format!(" on {}", control.machine.replace(char::is_control, " ")),

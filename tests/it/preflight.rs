@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use assay::artifacts::Run;
-use assay::host::preflight::{Applied, Done, Leftovers, Reverted, Status};
+use assay::host::preflight::{Applied, Directory, Done, Leftovers, Looked, Reverted, Status};
 use assay::host::{Bounds, Calibration, Facts, Host, LocalHost, Measure, ask, clock_offset};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -115,10 +116,17 @@ async fn the_agents_tell_what_this_machine_is_and_how_fast() {
     for measure in [Measure::Cpu, Measure::Memory, Measure::Fsync] {
         assert!(measure.of(&found).is_some(), "{measure:?}: {found:?}");
     }
-    let left: Leftovers = place
+    let looked: Looked = place
         .agent("preflight-look", json!({ "directory": directory }))
         .await;
-    assert_eq!(left, Leftovers::default());
+    let fine = Looked {
+        leftovers: Leftovers::default(),
+        directory: Directory {
+            path: directory,
+            refusal: None,
+        },
+    };
+    assert_eq!(looked, fine);
 }
 
 #[tokio::test]
@@ -166,7 +174,13 @@ fn a_run_records_what_its_host_was_how_fast_and_what_pre_flight_found() {
     let items: Vec<&str> = record.preflight.iter().map(|f| f.item.as_str()).collect();
     assert_eq!(
         items,
-        ["clock_offset", "governor", "free_disk", "leftovers"]
+        [
+            "clock_offset",
+            "governor",
+            "directory",
+            "free_disk",
+            "leftovers"
+        ]
     );
     let report = fs::read_to_string(run.layout.folder().join("report.html")).unwrap();
     assert!(report.contains("CPU loop") && report.contains("Memory copy"));
@@ -283,6 +297,99 @@ fn hosts_facts_prints_what_hosts_are() {
     let host = &json["hosts"]["local"];
     assert!(host["calibration"]["cpu_ms"].as_f64().unwrap() > 0.0);
     assert!(host["clock"]["round_trip_ms"].as_f64().unwrap() > 0.0);
+}
+
+/// A folder that its user may look into and not write, and the commands of that user: root may write everywhere.
+fn without_rights(place: &Place) -> impl Fn(&[&str]) -> Output {
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let is_root = rustix::process::geteuid().is_root();
+    let program = place.path().join("assay");
+    fs::copy(env!("CARGO_BIN_EXE_assay"), &program).unwrap();
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    mode(&closed, 0o555).unwrap();
+    mode(&program, 0o755).unwrap();
+    mode(place.path(), 0o755).unwrap();
+    let folder = place.path().to_owned();
+    move |args| {
+        let mut command = match is_root {
+            true => Command::new("setpriv"),
+            false => Command::new(&program),
+        };
+        if is_root {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.arg(&program);
+        }
+        command.args(args).current_dir(&folder);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_by_who_works_there_fails() {
+    let place = Place::new(EXPERIMENT);
+    let assay = without_rights(&place);
+    let check = |directory: &str| -> (Option<i32>, Value) {
+        let hosts = format!("hosts: {{local: {{connection: local, directory: {directory}}}}}\n");
+        fs::write(place.path().join("hosts.yaml"), hosts).unwrap();
+        let output = assay(&["hosts", "check", "-i", "hosts.yaml", "--json"]);
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = json["hosts"]["local"].as_array().unwrap();
+        let of = found.iter().find(|f| f["item"] == "directory");
+        (output.status.code(), of.unwrap().clone())
+    };
+    let closed = place.path().join("closed");
+    let made = format!("cannot be made in {}: Permission denied", closed.display());
+    for (directory, found) in [
+        ("closed", "cannot be written: Permission denied"),
+        ("closed/a/b", &made),
+    ] {
+        let (code, item) = check(directory);
+        assert_eq!((code, item["status"].as_str()), (Some(3), Some("fail")));
+        assert_eq!(item["found"], *found);
+        assert!(
+            item["fix"]["what"]
+                .as_str()
+                .unwrap()
+                .contains("`directory`")
+        );
+    }
+    let open = place.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let (_, item) = check("open/a/b");
+    assert_eq!(item["status"], "ok", "{item}");
+    for folder in [&closed, &open] {
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_a_holder_that_lives_has_there_is_no_leftover() {
+    let place = Place::new(EXPERIMENT);
+    fs::create_dir_all(place.path().join(".assay/other/wal/data.incoming")).unwrap();
+    let check = || {
+        let (json, _) = place.ends(0, &["hosts", "check", "--json"]);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let found = json["hosts"]["local"].as_array().unwrap().clone();
+        let of = found.into_iter().filter(|f| f["item"] == "leftovers");
+        of.collect::<Vec<_>>()
+    };
+    let claim = assay::host::Claim::of("run x");
+    let lease = place.host().lease(claim).await.unwrap();
+    let found = check();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let text = found[0]["found"].as_str().unwrap();
+    assert!(
+        text.starts_with("held by run x ") && text.contains(" since "),
+        "{text}"
+    );
+    assert_eq!(found[0]["status"], "warn");
+    assert_eq!(found[0]["fix"], Value::Null);
+    drop(lease);
+    let found = check();
+    let text = found[0]["found"].as_str().unwrap();
+    assert!(text.ends_with("data.incoming"), "{text}");
 }
 
 /// Settings of the network belong to a namespace of their own here; those of the whole machine are made read-only.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use walkdir::{DirEntry, WalkDir};
 
+use super::holder::{self, HeldBy};
 use crate::host::MARKER_FILE;
 use crate::host::facts::text;
 
@@ -26,6 +27,9 @@ pub struct Leftovers {
     pub units: Vec<String>,
     /// Processes that run from, or in, a deployment's folder.
     pub processes: Vec<Process>,
+    /// Who holds the host at the moment. All of this is then that one's, and nothing is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<HeldBy>,
 }
 
 /// A process.
@@ -38,13 +42,13 @@ pub struct Process {
 }
 
 /// Looks for what earlier runs left in the host's `directory` and on the machine below `root`.
-#[must_use]
-pub fn look(root: &Path, directory: &Path) -> Leftovers {
+pub(super) fn look(root: &Path, directory: &Path) -> Leftovers {
     let folders = Folders::below(directory);
     Leftovers {
         processes: processes(root, &folders.marked),
         folders: folders.unfinished,
         units: units(root),
+        held_by: holder::look(directory),
     }
 }
 

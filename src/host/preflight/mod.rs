@@ -2,7 +2,9 @@
 //! Finding is a pure function; [`apply`] and [`revert`] are what changes a host.
 
 mod apply;
+mod directory;
 mod fix;
+mod holder;
 mod items;
 mod journal;
 mod leftovers;
@@ -11,12 +13,16 @@ mod rule;
 mod tests;
 mod wanted;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::apply::{Applied, ApplyError, Done, Request, Reverted, Undone, apply, revert};
+pub use self::directory::Directory;
 pub use self::fix::Fix;
+pub use self::holder::HeldBy;
 pub use self::journal::JOURNAL;
-pub use self::leftovers::{Leftovers, Process, look};
+pub use self::leftovers::{Leftovers, Process};
 pub use self::rule::{Rule, RuleError};
 pub use self::wanted::{Planned, Releases, Wanted};
 use super::clock::ClockOffset;
@@ -31,6 +37,27 @@ pub struct HostView<'a> {
     pub clock: Option<ClockOffset>,
     /// What earlier runs left on it.
     pub leftovers: Option<&'a Leftovers>,
+    /// The folder that everything lies in there.
+    pub directory: Option<&'a Directory>,
+}
+
+/// What a look at a host finds, without changing anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looked {
+    /// What earlier runs left.
+    #[serde(flatten)]
+    pub leftovers: Leftovers,
+    /// The host's directory.
+    pub directory: Directory,
+}
+
+/// Looks at the host's `directory` and at the machine below `root`.
+#[must_use]
+pub fn look(root: &Path, directory: &Path) -> Looked {
+    Looked {
+        leftovers: leftovers::look(root, directory),
+        directory: directory::look(directory),
+    }
 }
 
 /// How an item stands.

@@ -89,6 +89,7 @@ fn look_at(facts: &Facts, wanted: &Wanted) -> Finding {
         facts,
         clock: clock(3.0),
         leftovers: Some(&Leftovers::default()),
+        directory: None,
     };
     let mut found = findings(&view, wanted);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -318,6 +319,7 @@ fn nothing_is_checked_that_is_not_wanted() {
         facts: &Facts::default(),
         clock: None,
         leftovers: None,
+        directory: None,
     };
     assert_eq!(findings(&view, &wanted(json!({}))), []);
 }
@@ -330,6 +332,7 @@ fn the_clock_fails_from_the_limit_on_and_the_round_trip_is_in_doubt() {
             facts: &Facts::default(),
             clock,
             leftovers: None,
+            directory: None,
         };
         findings(&view, &wanted)[0].status
     };
@@ -394,6 +397,7 @@ fn each_kind_of_file_system_has_its_own_mount_options() {
             facts: &facts,
             clock: None,
             leftovers: None,
+            directory: None,
         };
         let found = findings(&view, &wanted).into_iter();
         found.map(|f| (f.item, f.status)).collect()
@@ -449,12 +453,14 @@ fn each_leftover_is_told_with_what_ends_it() {
             pid: 41,
             name: "tidb-server".into(),
         }],
+        held_by: None,
     };
     let facts = Facts::default();
     let view = HostView {
         facts: &facts,
         clock: None,
         leftovers: Some(&left),
+        directory: None,
     };
     let found = findings(&view, &wanted(json!({"leftovers": true})));
     let fixes: Vec<_> = found
@@ -464,6 +470,60 @@ fn each_leftover_is_told_with_what_ends_it() {
     assert!(found.iter().all(|f| f.status == Status::Warn));
     assert_eq!(fixes[..2], ["kill 41", "systemctl stop assay-load.service"]);
     assert!(found[2].found.ends_with("/data/x/snapshot.partial"));
+}
+
+#[test]
+fn what_a_living_holder_runs_is_no_leftover() {
+    let folder = tempfile::tempdir().unwrap();
+    let _held = crate::host::lease::take(folder.path(), crate::host::Claim::of("run x")).unwrap();
+    let left = Leftovers {
+        units: vec!["assay-load.service".into()],
+        folders: vec!["/data/x/snapshot.partial".into()],
+        held_by: leftovers::look(folder.path(), folder.path()).held_by,
+        ..Leftovers::default()
+    };
+    let facts = Facts::default();
+    let view = HostView {
+        facts: &facts,
+        clock: None,
+        leftovers: Some(&left),
+        directory: None,
+    };
+    let found = findings(&view, &wanted(json!({"leftovers": true})));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].status, &found[0].fix), (Status::Warn, &None));
+    let text = &found[0].found;
+    assert!(
+        text.starts_with("held by run x ") && text.contains(" since "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_fails_whatever_is_wanted() {
+    let facts = Facts::default();
+    let look = |refusal: Option<&str>| {
+        let directory = Directory {
+            path: "/data/assay".into(),
+            refusal: refusal.map(str::to_owned),
+        };
+        let view = HostView {
+            facts: &facts,
+            clock: None,
+            leftovers: None,
+            directory: Some(&directory),
+        };
+        findings(&view, &wanted(json!({}))).remove(0)
+    };
+    assert_eq!(look(None).status, Status::Ok);
+    let why = "cannot be written: Permission denied";
+    let found = look(Some(why));
+    assert_eq!((found.status, found.found.as_str()), (Status::Fail, why));
+    let fix = found.fix.unwrap();
+    assert!(
+        !fix.is_safe() && fix.to_string().contains("`become`"),
+        "{fix}"
+    );
 }
 
 #[test]

@@ -20,6 +20,13 @@ pub(super) fn leftovers(host: &HostView<'_>, wanted: &Wanted) -> Vec<Finding> {
     let Some(left) = host.leftovers else {
         return vec![finding(Status::Unknown, "unknown".to_owned(), None)];
     };
+    if let Some(holder) = &left.held_by {
+        return vec![Finding {
+            wanted: "nobody".to_owned(),
+            why: "what runs and lies there is the holder's, and takes its CPU and disk".to_owned(),
+            ..finding(Status::Warn, format!("held by {}", holder.text), None)
+        }];
+    }
     let processes = left.processes.iter().map(|process| {
         let found = format!("process {} ({})", process.pid, process.name);
         (found, format!("kill {}", process.pid))

@@ -18,7 +18,7 @@ use super::{Finding, Fix, HostView, Status, Wanted};
 type Item = fn(&HostView<'_>, &Wanted) -> Vec<Finding>;
 
 /// All items, in the order in which people look at a host.
-pub(super) const ITEMS: [Item; 26] = [
+pub(super) const ITEMS: [Item; 27] = [
     clock::offset,
     clock::daemon,
     clock::timezone,
@@ -38,6 +38,7 @@ pub(super) const ITEMS: [Item; 26] = [
     services::numactl,
     network::speed,
     network::free_ports,
+    storage::directory,
     storage::file_system,
     storage::mount_options,
     storage::one_instance,

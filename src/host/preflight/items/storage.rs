@@ -1,7 +1,26 @@
 //! The file system of the host's directory.
 
-use super::{Finding, HostView, Known, Wanted, by_hand};
+use super::{Finding, HostView, Known, Status, Wanted, by_hand};
 use crate::units::Bytes;
+
+/// Whoever works there can write the directory.
+pub(super) fn directory(host: &HostView<'_>, _: &Wanted) -> Vec<Finding> {
+    let Some(directory) = host.directory else {
+        return Vec::new();
+    };
+    let refusal = directory.refusal.clone();
+    let is_writable = refusal.is_none();
+    let known = Known {
+        item: "directory",
+        found: Some(refusal.unwrap_or_else(|| "can be written".to_owned())),
+        wanted: format!("{} can be written", directory.path.display()),
+        why: "deployments and snapshots are made there",
+        fix: by_hand(
+            "set `directory` or `become` of the host in the inventory, or change the folder's owner",
+        ),
+    };
+    known.is(is_writable, Status::Fail)
+}
 
 /// It is of a kind that the system is made for.
 pub(super) fn file_system(host: &HostView<'_>, wanted: &Wanted) -> Vec<Finding> {
