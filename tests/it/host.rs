@@ -226,7 +226,10 @@ async fn large_output_is_read_in_bounded_lines_and_a_bounded_end_of_the_errors()
     let (output, lines) = run(&shell(script)).await;
     assert_eq!(
         lines.iter().map(String::len).collect::<Vec<_>>(),
-        [(1 << 20) + " [2097152 more bytes of this line are left out]".len(), 4]
+        [
+            (1 << 20) + " [2097152 more bytes of this line are left out]".len(),
+            4
+        ]
     );
     let stderr = output.unwrap().stderr;
     assert_eq!(stderr.len(), 64 << 10);

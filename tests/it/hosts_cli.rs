@@ -103,7 +103,10 @@ fn equal_outputs_are_printed_once_under_the_names_of_their_hosts() {
     let (code, out, _) = place.run(&words);
     assert_eq!(code, Some(0));
     // Whichever came first stands alone.
-    assert!(out.contains(" (1 host)\nfirst\n") && out.contains(" (2 hosts)\nlater\n"), "{out}");
+    assert!(
+        out.contains(" (1 host)\nfirst\n") && out.contains(" (2 hosts)\nlater\n"),
+        "{out}"
+    );
 }
 
 #[test]

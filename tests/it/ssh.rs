@@ -352,7 +352,12 @@ async fn two_cuts_in_a_row_lose_nothing_of_a_job_and_repeat_nothing() {
     assert_eq!(output.unwrap().status, Some(5));
     assert_eq!(lines[1..], ["one", "two", "three", "end"]);
     // Its log tells of the outages as well.
-    assert_eq!(errors.matches("assay: the connection to `kv1` was lost for").count(), 2);
+    assert_eq!(
+        errors
+            .matches("assay: the connection to `kv1` was lost for")
+            .count(),
+        2
+    );
     assert!(errors.ends_with("\nsaid\n"), "{errors}");
 }
 
