@@ -893,9 +893,13 @@ async fn a_binary_that_lost_a_part_is_sent_again() {
         .join(&binary.sha256)
         .join("assay");
     for bytes in [0, 1000, binary.bytes - 1] {
-        let file = std::fs::File::options().write(true).open(&sent).unwrap();
+        // The former connection's may still be running: it is replaced, not changed.
+        let part = sent.with_file_name("part");
+        std::fs::copy(&sent, &part).unwrap();
+        let file = std::fs::File::options().write(true).open(&part).unwrap();
         file.set_len(bytes).unwrap();
         drop(file);
+        std::fs::rename(&part, &sent).unwrap();
         drop(sshd.connect().await);
         assert_eq!(std::fs::metadata(&sent).unwrap().len(), binary.bytes);
     }
