@@ -84,6 +84,10 @@ impl Sshd {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             self.port = listener.local_addr().unwrap().port();
         }
+        // Root's sshd wants it; a service would make it when it starts.
+        if rustix::process::geteuid().is_root() {
+            std::fs::create_dir_all("/run/sshd").unwrap();
+        }
         let mut command = Command::new(SSHD);
         command
             .arg("-D")
