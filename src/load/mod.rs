@@ -162,7 +162,7 @@ fn load(
     let started = Instant::now();
     let of = dataset.rows();
     let mut loaded = |rows| progress(Progress::Loaded { rows, of });
-    match dataset.schema {
+    match dataset.schema() {
         Schema::Ycsb => ycsb::Table::of(dataset).load(backend, seed, &mut loaded),
         Schema::Sysbench => oltp::Tables::of(dataset).load(backend, seed, &mut loaded),
     }?;

@@ -39,8 +39,8 @@ pub(super) fn open(
     run: &LoadRun,
     connection: &mut dyn Connection,
 ) -> Result<Box<dyn Workload>, LoadError> {
-    let workload = run.workload.workload;
-    if workload.schema() != run.dataset.schema {
+    let workload = run.workload.kind();
+    if workload.schema() != run.dataset.schema() {
         let why = format!("`{workload}` does not work on the tables of its dataset");
         return Err(LoadError::Job(why));
     }

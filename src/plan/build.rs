@@ -187,7 +187,7 @@ impl Data {
             Restore::EachWorkload => self.workload.as_deref() != Some(workload.label()),
             Restore::Never => false,
         };
-        self.written = workload.workload.writes() || (self.written && !restore);
+        self.written = workload.kind().writes() || (self.written && !restore);
         self.workload = Some(workload.label().to_owned());
         restore
     }
@@ -231,7 +231,7 @@ fn round(
         .dataset
         .0
         .iter()
-        .find(|d| d.schema == workload.workload.schema());
+        .find(|d| d.schema() == workload.kind().schema());
     let measure = Measure {
         workload: workload.clone(),
         dataset: dataset.expect("a checked workload has its dataset").clone(),

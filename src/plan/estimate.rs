@@ -89,7 +89,7 @@ fn data_bytes(plan: &Plan) -> u64 {
 
 /// Bytes of a dataset on disk: rows with their indexes and what pages leave unused.
 fn dataset_bytes(dataset: &Dataset) -> u64 {
-    match dataset.schema {
+    match dataset.schema() {
         Schema::Ycsb => {
             let (records, fields, length) = dataset.ycsb_shape();
             let row = u64::from(fields) * (u64::from(length) + 3) + 60;

@@ -5,7 +5,8 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, OnFailure, OneOrMany, Scalar};
+use super::cluster::{Cluster, Config, Deploy, LoadBalancer, Packages, Placement};
+use super::{Name, OnFailure, OneOrMany, Scalar, Setting};
 use crate::units::{Duration, Rate};
 
 /// One experiment: a cluster, its variants, a dataset, workloads, a sweep and rounds.
@@ -31,6 +32,12 @@ pub struct Experiment {
     pub seed: Option<u64>,
     /// the system under test and where it runs
     pub cluster: Cluster,
+    /// what stands between the clients and the cluster; without it, clients get the addresses of the nodes
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<LoadBalancer>,
+    /// who deploys
+    #[serde(default, skip_serializing_if = "Deploy::is_default")]
+    pub deploy: Deploy,
     /// the things compared, by name
     #[schemars(extend("minProperties" = 1))]
     pub variants: IndexMap<Name, Variant>,
@@ -54,42 +61,56 @@ pub struct Experiment {
     pub compare: Compare,
 }
 
-/// The system under test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Cluster {
-    /// the database system
-    pub system: System,
-    /// role -> hosts or groups of the inventory
-    #[schemars(extend("minProperties" = 1))]
-    pub topology: IndexMap<Name, Vec<Name>>,
-    /// tunables of all variants, by component
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub config: Config,
-}
+impl Experiment {
+    /// The names of hosts and groups that it uses.
+    pub(super) fn named_hosts(&self) -> impl Iterator<Item = &Name> {
+        let variants = self.variants.values().flat_map(|v| v.topology.values());
+        let topologies = self.cluster.topology.values().chain(variants);
+        let roles = topologies.flatten().map(Placement::name);
+        let balancer = self.load_balancer.iter().filter_map(|b| b.host.as_ref());
+        roles.chain(&self.clients).chain(balancer)
+    }
 
-/// Tunables by component: `{sqlite: {journal_mode: wal}}`.
-pub type Config = IndexMap<Name, IndexMap<Name, Scalar>>;
+    /// The system of a variant.
+    #[must_use]
+    pub fn system_of(&self, variant: &Variant) -> &Name {
+        variant.system.as_ref().unwrap_or(&self.cluster.system)
+    }
 
-/// A database system that can be put under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum System {
-    /// SQLite, built into assay
-    Sqlite,
+    /// The topology of a variant.
+    #[must_use]
+    pub fn topology_of<'a>(&'a self, variant: &'a Variant) -> &'a IndexMap<Name, Vec<Placement>> {
+        if variant.topology.is_empty() {
+            &self.cluster.topology
+        } else {
+            &variant.topology
+        }
+    }
 }
 
 /// One of the things compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// the version that the system must report, as text
+    /// the version that is deployed, or that the system must report, as text
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = ["string", "number"], "format" = "assay-version"))]
     pub version: Option<String>,
+    /// another system than the cluster's
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Name>,
+    /// another topology than the cluster's
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub topology: IndexMap<Name, Vec<Placement>>,
     /// tunables by component; they override those of the cluster
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub config: Config,
+    /// global variables; they override those of the cluster
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub variables: IndexMap<Name, Setting>,
+    /// where its packages come from, if not from where the cluster's do
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Packages>,
 }
 
 /// The load tool.
@@ -98,6 +119,8 @@ pub struct Variant {
 pub enum Driver {
     /// assay's own driver
     Native,
+    /// sysbench 1.0 or 1.1, as it is installed on the clients
+    Sysbench,
 }
 
 /// What is loaded before the first round.
@@ -106,8 +129,9 @@ pub enum Driver {
 pub struct Dataset {
     /// the load tool that loads it
     pub driver: Driver,
-    /// whose tables
-    pub schema: Schema,
+    /// whose tables (native: has to be given; sysbench: `sysbench`)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
     /// ycsb: rows of `usertable` (default 1000)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_u64))]
@@ -128,6 +152,24 @@ pub struct Dataset {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_u64))]
     pub table_size: Option<u64>,
+    /// sysbench as driver: threads that load, each a table at a time (default: the number of tables, at most 16)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub threads: Option<u32>,
+    /// what is done with the loaded tables before the snapshot
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Then>,
+    /// sysbench as driver: further options, without the dashes before them
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub options: IndexMap<Name, Scalar>,
+}
+
+/// What is done with loaded tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Then {
+    /// the statistics of every table are gathered
+    Analyze,
 }
 
 /// The tables that a family of workloads works on.
@@ -191,8 +233,12 @@ pub struct Workload {
     pub name: Option<Name>,
     /// the load tool
     pub driver: Driver,
-    /// what is run
-    pub workload: Kind,
+    /// native: what is run
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Kind>,
+    /// sysbench: the script that is run, one of its `oltp_*`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Kind>,
     /// how keys are drawn (ycsb: zipfian, or latest for D; oltp: uniform)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
@@ -207,6 +253,9 @@ pub struct Workload {
     /// oltp: run the statements without BEGIN and COMMIT (default false)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_trx: Option<bool>,
+    /// sysbench: further options, without the dashes before them
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub options: IndexMap<Name, Scalar>,
 }
 
 /// The workloads of the native driver: YCSB A to F and sysbench's OLTP set.
@@ -289,6 +338,9 @@ pub struct Rounds {
     /// what happens after a failed round: `continue`, `stop`, or `retry N`
     #[serde(default)]
     pub on_failure: OnFailure,
+    /// how long the system is given to become quiet before a round
+    #[serde(default, skip_serializing_if = "Settle::is_default")]
+    pub settle: Settle,
     /// limits of the steps; one that outlives its limit is killed and its round fails
     #[serde(default)]
     pub limits: Limits,
@@ -296,6 +348,42 @@ pub struct Rounds {
 
 fn three() -> u32 {
     3
+}
+
+/// How long the system is given to become quiet before a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settle {
+    /// the longest that is waited for it (default 10m)
+    pub timeout: Duration,
+    /// what becomes of a round that begins before that
+    pub at_limit: AtLimit,
+}
+
+impl Settle {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for Settle {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(600),
+            at_limit: AtLimit::default(),
+        }
+    }
+}
+
+/// What becomes of a round whose system was not quiet in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AtLimit {
+    /// it is not run, and counts as invalid
+    #[default]
+    Invalid,
+    /// it is run, and says so
+    Warn,
 }
 
 /// The order of the rounds.
@@ -319,7 +407,7 @@ pub struct Limits {
     pub load: Duration,
     /// taking or restoring a snapshot (default 30m)
     pub snapshot: Duration,
-    /// starting or stopping the system (default 5m)
+    /// deploying, starting or stopping the system (default 5m)
     pub start: Duration,
     /// what a driver may take beyond warm-up and window (default 1m)
     pub grace: Duration,

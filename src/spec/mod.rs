@@ -5,6 +5,7 @@
 //! `${env:NAME}` in all that it returns; [`Secrets`] puts them in at the point of use.
 
 mod bad;
+mod cluster;
 mod expected;
 mod experiment;
 mod files;
@@ -33,13 +34,17 @@ mod vars;
 mod walk;
 mod workload;
 
+pub use cluster::{
+    Cluster, Config, Deploy, Engine, InstanceSettings, LoadBalancer, Packages, Placement,
+    ResourceControl, User,
+};
 pub use experiment::{
-    Cluster, Compare, Config, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method,
-    Metric, Order, Restore, Rounds, Schema, Snapshot, Sweep, System, Variant, Workload,
+    AtLimit, Compare, Dataset, Distribution, Driver, Experiment, Kind, Limits, Method, Metric,
+    Order, Restore, Rounds, Schema, Settle, Snapshot, Sweep, Then, Variant, Workload,
 };
 pub use inventory::{Become, Connection, Host, Inventory, LoadedInventory, load_inventory};
 pub use load::{Check, Request, Spec, load};
 pub use problem::{Located, Problem, Problems};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
-pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};
+pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar, Setting};

@@ -48,8 +48,7 @@ pub(super) fn hash(experiment: &Experiment, inventory: &Inventory) -> String {
 
 /// The groups that an experiment names, and the hosts that it names itself or through them.
 fn used(experiment: &Experiment, inventory: &Inventory) -> Inventory {
-    let roles = experiment.cluster.topology.values().flatten();
-    let named: HashSet<&Name> = roles.chain(&experiment.clients).collect();
+    let named: HashSet<&Name> = experiment.named_hosts().collect();
     let mut groups = inventory.groups.clone();
     groups.retain(|name, _| named.contains(name));
     let members: HashSet<&Name> = groups.values().flatten().collect();

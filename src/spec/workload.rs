@@ -84,11 +84,25 @@ impl Workload {
     pub fn label(&self) -> &str {
         self.name
             .as_ref()
-            .map_or(self.workload.as_str(), Name::as_str)
+            .map_or(self.kind().as_str(), Name::as_str)
+    }
+
+    /// What is run: `workload`, or `script` of sysbench. A checked workload has one of them.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let written = self.workload.or(self.script);
+        written.unwrap_or(Kind::OltpPointSelect)
     }
 }
 
 impl Dataset {
+    /// Whose tables they are: what is written, else sysbench's, which is the only schema that other drivers than the native
+    /// one have.
+    #[must_use]
+    pub fn schema(&self) -> Schema {
+        self.schema.unwrap_or(Schema::Sysbench)
+    }
+
     /// ycsb: rows, fields of a row, bytes of a field, with the defaults filled in.
     #[must_use]
     pub fn ycsb_shape(&self) -> (u64, u32, u32) {
@@ -108,7 +122,7 @@ impl Dataset {
     /// Rows in all.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        match self.schema {
+        match self.schema() {
             Schema::Ycsb => self.ycsb_shape().0,
             Schema::Sysbench => u64::from(self.sysbench_shape().0) * self.sysbench_shape().1,
         }

@@ -41,7 +41,7 @@ impl Oltp {
         };
         let tables = Tables::of(&run.dataset);
         tables.check(connection)?;
-        let (event, transaction) = statement::event(run.workload.workload);
+        let (event, transaction) = statement::event(run.workload.kind());
         Ok(Self {
             tables,
             event,

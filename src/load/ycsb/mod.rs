@@ -34,7 +34,7 @@ pub(super) struct Ycsb {
 impl Ycsb {
     /// The workload of `run`; inserts go on behind the last key that is there.
     pub(super) fn open(run: &LoadRun, connection: &mut dyn Connection) -> Result<Self, LoadError> {
-        let kind = run.workload.workload;
+        let kind = run.workload.kind();
         let records = match (run.workload.distribution, kind) {
             (Some(Distribution::Uniform), _) => Records::Uniform,
             (Some(Distribution::Latest), _) | (None, Kind::YcsbD) => Records::latest(),

@@ -99,10 +99,12 @@ type Rule = fn(View<'_>, &mut Findings);
 const RULES: &[Rule] = &[
     hosts::topology,
     hosts::clients,
+    hosts::balancer,
     variants::names,
     variants::baseline,
     variants::metrics,
     workloads::datasets,
+    workloads::kinds,
     workloads::loaded,
     workloads::workloads,
     sweep::axes,
