@@ -1,5 +1,6 @@
 //! Templates: minijinja where an undefined value is an error, with the few filters that files on hosts need.
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
@@ -11,9 +12,10 @@ const FUEL: u64 = 5_000_000;
 pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_keep_trailing_newline(true);
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true);
+    syntax.keep_trailing_newline(true);
+    environment.set_syntax(syntax.build().expect("the standard delimiters are sound"));
     environment.set_fuel(Some(FUEL));
     environment.add_filter("sh", |value: Value| quoted(&value.to_string()));
     environment.add_filter("bracket", |value: Value| bracketed(&value.to_string()));
@@ -95,7 +97,8 @@ mod tests {
     use super::*;
 
     fn rendered(text: &str) -> Result<String, TemplateError> {
-        let context = Value::from_serialize(serde_json::json!({"a": "it's", "host": "::1", "n": 3}));
+        let context =
+            Value::from_serialize(serde_json::json!({"a": "it's", "host": "::1", "n": 3}));
         render(&environment(), "x.j2", text, &context)
     }
 
@@ -129,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_end_is_stopped() {
-        let text = "{% for i in range(9999) %}{% for j in range(9999) %}{{ i }}{% endfor %}{% endfor %}";
+        let text =
+            "{% for i in range(9999) %}{% for j in range(9999) %}{{ i }}{% endfor %}{% endfor %}";
         assert!(rendered(text).is_err());
     }
 }

@@ -8,8 +8,8 @@ use super::{inputs, output, text};
 use crate::plan::estimate;
 
 pub(super) fn check(global: &Global, args: &Experiment) -> Result<Code, Failure> {
-    let spec = inputs::load(&args.experiment, &args.changes)?;
-    let plan = inputs::plan_of(&spec);
+    let (spec, packs) = inputs::load(&args.experiment, &args.changes)?;
+    let plan = inputs::plan_of(&spec, &packs)?;
     let estimate = estimate(&plan);
     if global.json {
         output::json(&json!({

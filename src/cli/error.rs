@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{output, text};
 use crate::artifacts::ArchiveError;
-use crate::database::pack::PackError;
 use crate::host::{AgentError, ConnectError, HostError};
+use crate::pack::PackError;
 use crate::report::ReportError;
 use crate::runner::RunError;
 use crate::spec::{Located, Problems};
@@ -347,7 +347,7 @@ impl From<PackError> for Failure {
     fn from(error: PackError) -> Self {
         let code = match error {
             PackError::NoSystem { .. } => Code::Usage,
-            PackError::Wrong { .. } => Code::Internal,
+            PackError::Wrong { .. } | PackError::Read { .. } => Code::Usage,
         };
         Self::from_error(code, &error)
     }

@@ -14,7 +14,7 @@ use super::error::{Code, Failure};
 use super::reach::{AT_ONCE, Hosts};
 use super::{hosts_check, text};
 use crate::artifacts::HostRecord;
-use crate::database::pack::{HostSection, PackError, Roles, pack, planned};
+use crate::database::{planned, purposes};
 use crate::host::preflight::{
     Directory, Finding, HostView, Leftovers, Looked, Status, Wanted, findings,
 };
@@ -22,6 +22,7 @@ use crate::host::{
     AgentError, Bounds, Calibration, CalibrationRequest, ClockOffset, Facts, Host, ask,
     clock_offset, fan_out, look,
 };
+use crate::pack::{HostSection, PackError, Packs, Purposes};
 use crate::plan::Plan;
 
 /// The longest that one question to a host may take.
@@ -146,22 +147,26 @@ pub(super) struct Wants<'a> {
 
 impl<'a> Wants<'a> {
     /// What the systems of a plan want.
-    pub(super) fn of_plan(plan: &'a Plan) -> Result<Self, Failure> {
-        let names = plan.deployments.iter().map(|d| name(&d.system));
-        let names: BTreeSet<String> = names.collect();
-        Self::of(names.iter().map(String::as_str), Some(plan))
+    pub(super) fn of_plan(plan: &'a Plan, packs: &Packs) -> Result<Self, Failure> {
+        let names: BTreeSet<&str> = plan.deployments.iter().map(|d| &*d.system).collect();
+        Self::of(names.into_iter(), packs, Some(plan))
     }
 
     /// What one system wants, by its name.
-    pub(super) fn of_system(system: &str, plan: Option<&'a Plan>) -> Result<Self, Failure> {
-        Self::of([system].into_iter(), plan)
+    pub(super) fn of_system(
+        system: &str,
+        packs: &Packs,
+        plan: Option<&'a Plan>,
+    ) -> Result<Self, Failure> {
+        Self::of([system].into_iter(), packs, plan)
     }
 
     fn of<'s>(
         systems: impl Iterator<Item = &'s str>,
+        packs: &Packs,
         plan: Option<&'a Plan>,
     ) -> Result<Self, Failure> {
-        let sections = systems.map(|system| Ok(pack(system)?.host));
+        let sections = systems.map(|system| Ok(packs.get(system)?.host.clone()));
         Ok(Self {
             sections: sections.collect::<Result<_, PackError>>()?,
             plan,
@@ -170,16 +175,16 @@ impl<'a> Wants<'a> {
 
     /// What is wanted of a host; without a plan, of one that does everything.
     fn wanted(&self, host: &str, first_timezone: Option<&(String, String)>) -> Wanted {
-        let roles = self.plan.map_or(
-            Roles {
+        let there_for = self.plan.map_or(
+            Purposes {
                 database: true,
                 client: true,
             },
-            |plan| Roles::in_plan(plan, host),
+            |plan| purposes(plan, host),
         );
         let mut wanted = Wanted::default();
         for section in &self.sections {
-            wanted = wanted.or(section.wanted(roles));
+            wanted = wanted.or(section.wanted(there_for));
             if let Some(plan) = self.plan {
                 wanted.planned = planned(plan, section, host);
             }
@@ -213,13 +218,6 @@ impl<'a> Wants<'a> {
     }
 }
 
-/// The name of a system, which is that of its pack.
-fn name(system: &crate::spec::System) -> String {
-    match system {
-        crate::spec::System::Sqlite => "sqlite".to_owned(),
-    }
-}
-
 /// What was found of every host; the first one that could not be asked is an error.
 pub(super) fn all<T>(
     found: BTreeMap<String, Result<T, AgentError>>,
@@ -231,6 +229,7 @@ pub(super) fn all<T>(
 /// Everything about the hosts of a new run: what they are, how fast, and whether the plan can be carried out on them.
 pub(super) async fn records(
     plan: &Plan,
+    packs: &Packs,
     hosts: &Hosts,
     addresses: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, HostRecord>, Failure> {
@@ -238,7 +237,7 @@ pub(super) async fn records(
     let facts = examined.iter().map(|(n, e)| (n.clone(), e.facts.clone()));
     let calibrations = calibrate(hosts, &facts.collect(), addresses).await;
     let mut calibrations = all(calibrations)?;
-    let mut findings = Wants::of_plan(plan)?.findings(&examined, |_| {});
+    let mut findings = Wants::of_plan(plan, packs)?.findings(&examined, |_| {});
     let record = |(name, host): (String, Examined)| {
         let record = HostRecord {
             facts: host.facts,

@@ -7,6 +7,7 @@ use super::args::{Global, HostsCommand, Which};
 use super::error::{Code, Failure};
 use super::reach::{Hosts, Purpose, Reach};
 use super::{hosts_check, hosts_exec, hosts_facts, hosts_trust, inputs};
+use crate::pack::Packs;
 use crate::plan::Plan;
 use crate::spec::{self, Inventory, Name};
 
@@ -24,8 +25,8 @@ pub(super) struct Meant {
     pub(super) inventory: Inventory,
     /// Their names, in the order of the inventory.
     pub(super) names: Vec<String>,
-    /// The plan of the experiment, if one is named.
-    pub(super) plan: Option<Plan>,
+    /// The plan of the experiment, if one is named, and the packs that it can use.
+    pub(super) planned: Option<(Plan, Packs)>,
 }
 
 /// Finds the hosts of an inventory or of an experiment's plan, or this machine; of them those that are named, or all.
@@ -35,12 +36,12 @@ pub(super) fn meant(which: &Which) -> Result<Meant, Failure> {
         extension.is_some_and(|e| e == "yaml" || e == "yml")
     };
     let (files, names): (Vec<&String>, Vec<&String>) = which.targets.iter().partition(is_file);
-    let (inventory, plan) = match files[..] {
+    let (inventory, planned) = match files[..] {
         [] => (inventory(which)?, None),
         [file] => {
-            let spec = inputs::load(Path::new(file), &which.changes)?;
-            let plan = inputs::plan_of(&spec);
-            (spec.inventory, Some(plan))
+            let (spec, packs) = inputs::load(Path::new(file), &which.changes)?;
+            let plan = inputs::plan_of(&spec, &packs)?;
+            (spec.inventory, Some((plan, packs)))
         }
         [_, second, ..] => {
             let message = format!("one experiment is enough, `{second}` is another");
@@ -48,14 +49,14 @@ pub(super) fn meant(which: &Which) -> Result<Meant, Failure> {
                 .hint("name them one after the other; an inventory follows `-i`"));
         }
     };
-    let names = match (&names[..], &plan) {
-        ([], Some(plan)) => plan.hosts().into_iter().collect(),
+    let names = match (&names[..], &planned) {
+        ([], Some((plan, _))) => plan.hosts().into_iter().collect(),
         (names, _) => chosen(&inventory, names)?,
     };
     Ok(Meant {
         inventory,
         names,
-        plan,
+        planned,
     })
 }
 

@@ -14,6 +14,7 @@ use super::session::block_on;
 use super::{output, text};
 use crate::host::preflight::{Applied, Done, Finding, Fix, Request, Reverted, Status, Undone};
 use crate::host::{AgentError, Claim, Lease};
+use crate::pack::Packs;
 
 /// The width of the table where no terminal says it, columns.
 const WIDTH: u16 = 120;
@@ -39,10 +40,13 @@ async fn compare(
     meant: &Meant,
     reached: &Reached,
 ) -> Result<Code, Failure> {
-    let wants = match (&args.system, &meant.plan) {
-        (Some(system), plan) => Wants::of_system(system, plan.as_ref())?,
-        (None, Some(plan)) => Wants::of_plan(plan)?,
-        (None, None) => Wants::of_system(SYSTEM, None)?,
+    let built_in = Packs::built_in();
+    let packs = meant.planned.as_ref().map_or(&built_in, |(_, packs)| packs);
+    let plan = meant.planned.as_ref().map(|(plan, _)| plan);
+    let wants = match (&args.system, plan) {
+        (Some(system), plan) => Wants::of_system(system, packs, plan)?,
+        (None, Some(plan)) => Wants::of_plan(plan, packs)?,
+        (None, None) => Wants::of_system(SYSTEM, packs, None)?,
     };
     let mut applied = BTreeMap::new();
     if args.apply {

@@ -7,12 +7,28 @@ use sha2::{Digest as _, Sha256};
 
 use super::args::Changes;
 use super::error::{Code, Failure};
+use crate::pack::Packs;
 use crate::plan::{self, Plan};
 use crate::spec::{Connection, Inventory, Request, Spec};
 use crate::{database, spec};
 
-/// Loads and checks an experiment; every problem is shown at once.
-pub(super) fn load(experiment: &Path, changes: &Changes) -> Result<Spec, Failure> {
+/// Loads and checks an experiment with the packs that it can use; every problem is shown at once.
+pub(super) fn load(experiment: &Path, changes: &Changes) -> Result<(Spec, Packs), Failure> {
+    let packs = packs_beside(experiment);
+    Ok((load_with(experiment, changes, &packs)?, packs))
+}
+
+/// The packs that an experiment can use.
+pub(super) fn packs_beside(experiment: &Path) -> Packs {
+    Packs::beside(experiment.parent().unwrap_or(Path::new("")))
+}
+
+/// Loads and checks an experiment that uses these packs.
+pub(super) fn load_with(
+    experiment: &Path,
+    changes: &Changes,
+    packs: &Packs,
+) -> Result<Spec, Failure> {
     let working_directory = working_directory()?;
     let request = Request {
         path: experiment,
@@ -21,12 +37,20 @@ pub(super) fn load(experiment: &Path, changes: &Changes) -> Result<Spec, Failure
         environment: &|name| std::env::var(name).ok(),
         working_directory: &working_directory,
     };
-    spec::load(&request, &[database::check]).map_err(|problems| Failure::refused(&problems))
+    let check = |experiment: &spec::Experiment, inventory: &Inventory| {
+        database::check(experiment, inventory, packs)
+    };
+    spec::load(&request, &[&check]).map_err(|problems| Failure::refused(&problems))
 }
 
 /// The plan of a spec.
-pub(super) fn plan_of(spec: &Spec) -> Plan {
-    plan::build(&spec.experiment, &spec.inventory, &spec.hash)
+pub(super) fn plan_of(spec: &Spec, packs: &Packs) -> Result<Plan, Failure> {
+    Ok(plan::build(
+        &spec.experiment,
+        &spec.inventory,
+        packs,
+        &spec.hash,
+    )?)
 }
 
 /// Where the other hosts can connect to each host of an inventory, as `address:port`.

@@ -8,8 +8,8 @@ use super::{inputs, output};
 use crate::plan::{estimate, text as plan_text};
 
 pub(super) fn plan(global: &Global, args: &Experiment) -> Result<Code, Failure> {
-    let spec = inputs::load(&args.experiment, &args.changes)?;
-    let plan = inputs::plan_of(&spec);
+    let (spec, packs) = inputs::load(&args.experiment, &args.changes)?;
+    let plan = inputs::plan_of(&spec, &packs)?;
     let estimate = estimate(&plan);
     if global.json {
         output::json(&json!({ "plan": plan, "estimate": estimate }))?;

@@ -99,6 +99,7 @@ impl<'a> Watcher<'a> {
                 self.event(entry);
             }
             Notice::Progress(progress) => self.phase = self.phase_after(progress),
+            Notice::Doing(what) => (*what).clone_into(&mut self.phase),
         }
         self.draw();
     }

@@ -270,6 +270,11 @@ fn folders() -> Result<Folders, Failure> {
     })
 }
 
+/// The folder of packages on this machine.
+pub(super) fn packages() -> Result<PathBuf, Failure> {
+    Ok(folders()?.cache.join("packages"))
+}
+
 fn is_writable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }

@@ -15,6 +15,7 @@ use super::status::Counts;
 use super::{inputs, output, runs};
 use crate::artifacts::{End, Event, EventLog, Layout, Run, SpecTexts, read_events, write_revision};
 use crate::host::Claim;
+use crate::pack::Packs;
 use crate::plan::Plan;
 use crate::runner::{self, Outcome};
 use crate::spec::Spec;
@@ -36,7 +37,8 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
     let archived = archived(&run)?;
     let spec = spec_of(&run, &archived)?;
     check_secrets(&run, &spec)?;
-    let plan = inputs::plan_of(&spec);
+    let packs = inputs::packs_beside(Path::new(&run.manifest.source));
+    let plan = inputs::plan_of(&spec, &packs)?;
     let changes = difference_of(&archived, &spec);
     if spec.hash != run.plan.spec && !args.accept_changed_spec {
         return Err(changed_spec(&run, &changes));
@@ -55,7 +57,7 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
         if !moved.is_empty() && !args.accept_changed_host {
             return Err(changed_host(&moved));
         }
-        admit(&plan, &examined, args.ignore_preflight)?;
+        admit(&plan, &packs, &examined, args.ignore_preflight)?;
         if !moved.is_empty() {
             log.append(now(), Event::HostChanged { difference: moved })?;
         }
@@ -67,6 +69,7 @@ pub(super) fn resume(global: &Global, args: &Resume) -> Result<Code, Failure> {
             global,
             spec: &spec,
             plan: &plan,
+            packs: &packs,
             hosts,
             leases,
             layout: &layout,
@@ -92,7 +95,8 @@ fn archived(run: &Run) -> Result<Spec, Failure> {
         inventory: Some(run.layout.inventory(revision)),
         overrides: Vec::new(),
     };
-    inputs::load(&run.layout.experiment(revision), &changes)
+    let packs = inputs::packs_beside(Path::new(&run.manifest.source));
+    inputs::load_with(&run.layout.experiment(revision), &changes, &packs)
 }
 
 /// The spec as its file stands now, or as it is archived when that file is gone. Hosts keep the directories
@@ -108,7 +112,7 @@ fn spec_of(run: &Run, archived: &Spec) -> Result<Spec, Failure> {
         inventory,
         overrides: run.manifest.overrides.clone(),
     };
-    let mut spec = inputs::load(source, &changes)?;
+    let mut spec = inputs::load(source, &changes)?.0;
     for (name, host) in &mut spec.inventory.hosts {
         if let Some(before) = archived.inventory.hosts.get(name) {
             host.directory.clone_from(&before.directory);
@@ -163,8 +167,13 @@ async fn examined(hosts: &Hosts) -> Result<BTreeMap<String, Examined>, Failure> 
 }
 
 /// Pre-flight of a run that goes on: the room that it needs it may have taken already.
-fn admit(plan: &Plan, examined: &BTreeMap<String, Examined>, ignore: bool) -> Result<(), Failure> {
-    let wants = Wants::of_plan(plan)?;
+fn admit(
+    plan: &Plan,
+    packs: &Packs,
+    examined: &BTreeMap<String, Examined>,
+    ignore: bool,
+) -> Result<(), Failure> {
+    let wants = Wants::of_plan(plan, packs)?;
     let findings = wants.findings(examined, |wanted| wanted.planned.bytes = None);
     examine::admit(&findings, ignore)
 }

@@ -21,8 +21,8 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
         ignore_preflight,
         claim,
     } = args;
-    let spec = inputs::load(&args.experiment, &args.changes)?;
-    let plan = inputs::plan_of(&spec);
+    let (spec, packs) = inputs::load(&args.experiment, &args.changes)?;
+    let plan = inputs::plan_of(&spec, &packs)?;
     let created = now();
     let folder = global.artifacts.join(&plan.experiment);
     let folder = folder.join(run_id(created));
@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
         };
         let leases = runner::hold(&plan, hosts, claim).await?;
         let addresses = inputs::addresses(&spec.inventory);
-        let records = examine::records(&plan, hosts, &addresses).await?;
+        let records = examine::records(&plan, &packs, hosts, &addresses).await?;
         let findings = records
             .iter()
             .map(|(name, r)| (name.clone(), r.preflight.clone()));
@@ -54,6 +54,7 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
             global,
             spec: &spec,
             plan: &plan,
+            packs: &packs,
             hosts,
             leases,
             layout: &layout,

@@ -6,9 +6,10 @@ use super::args::Global;
 use super::error::{Code, Failure};
 use super::progress::{Console, Watcher};
 use super::reach::Hosts;
-use super::{output, report, signals, text};
+use super::{output, reach, report, signals, text};
 use crate::artifacts::{Entry, EventLog, Layout, Run, write_sums};
 use crate::host::Lease;
+use crate::pack::Packs;
 use crate::plan::Plan;
 use crate::runner::{self, Context, Control, Outcome};
 use crate::spec::Spec;
@@ -34,6 +35,7 @@ pub(super) struct Session<'a> {
     pub(super) global: &'a Global,
     pub(super) spec: &'a Spec,
     pub(super) plan: &'a Plan,
+    pub(super) packs: &'a Packs,
     pub(super) hosts: &'a Hosts,
     pub(super) leases: Vec<Lease>,
     pub(super) layout: &'a Layout,
@@ -47,8 +49,11 @@ impl Session<'_> {
         let console = Console::new(self.global.quiet, self.global.verbose > 0);
         signals::listen(control.clone(), console.clone())
             .map_err(|e| Failure::from_error(Code::Internal, &e))?;
+        let packages = reach::packages()?;
         let context = Context {
             plan: self.plan,
+            packs: self.packs,
+            packages: &packages,
             layout: self.layout,
             hosts: self.hosts,
             reveal: &|text| self.spec.secrets.reveal(text),

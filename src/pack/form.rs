@@ -60,9 +60,7 @@ pub struct Form {
 }
 
 /// The language that clients speak to a system.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// none that assay speaks
@@ -77,9 +75,7 @@ pub enum Protocol {
 }
 
 /// Where a system's programs come from.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Programs {
     /// packages of a mirror, which assay brings to the hosts

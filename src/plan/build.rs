@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
+use super::instance::instances;
 use super::order::{Slot, arrange};
-use super::{Action, Cell, Deployment, Measure, Plan, Round, Step};
+use super::{Action, Balancer, Cell, Deployment, Measure, Plan, Round, Step};
+use crate::pack::{PackError, Packs, settings};
 use crate::spec::{
-    Config, Dataset, Experiment, Inventory, Limits, Name, Restore, Variant, Workload,
+    Config, Dataset, Engine, Experiment, Inventory, Limits, Name, Placement, Restore, Variant,
+    Workload,
 };
 use crate::units::Duration;
 
@@ -16,18 +19,25 @@ const FORMAT: u32 = 1;
 
 /// Builds the plan of a checked experiment. `hash` is that of the resolved spec; the seed follows from it
 /// when the experiment names none, so that the same experiment always has the same plan.
-#[must_use]
-pub fn build(experiment: &Experiment, inventory: &Inventory, hash: &str) -> Plan {
+///
+/// # Errors
+/// A system that the experiment names has no sound pack.
+pub fn build(
+    experiment: &Experiment,
+    inventory: &Inventory,
+    packs: &Packs,
+    hash: &str,
+) -> Result<Plan, PackError> {
     let seed = experiment
         .seed
         .unwrap_or_else(|| number_of(&["seed", hash]));
     let deployments: Vec<Deployment> = experiment
         .variants
         .iter()
-        .map(|(name, variant)| deployment(experiment, inventory, name, variant, seed))
-        .collect();
+        .map(|(name, variant)| deployment(experiment, inventory, packs, (name, variant), seed))
+        .collect::<Result<_, _>>()?;
     let rounds = rounds(experiment, &deployments, seed);
-    Plan {
+    Ok(Plan {
         format: FORMAT,
         experiment: experiment.name.to_string(),
         spec: hash.to_owned(),
@@ -44,22 +54,48 @@ pub fn build(experiment: &Experiment, inventory: &Inventory, hash: &str) -> Plan
         metrics: experiment.compare.metrics.clone(),
         deployments,
         rounds,
-    }
+    })
 }
+
+/// The system of a balancer that names none.
+pub const BALANCER: &str = "haproxy";
+/// The most that the connections of two servers may differ unless the experiment says otherwise.
+const UNEVEN: f64 = 0.2;
 
 fn deployment(
     experiment: &Experiment,
     inventory: &Inventory,
-    name: &Name,
-    variant: &Variant,
+    packs: &Packs,
+    (name, variant): (&Name, &Variant),
     seed: u64,
-) -> Deployment {
+) -> Result<Deployment, PackError> {
+    let cluster = &experiment.cluster;
+    let system = experiment.system_of(variant);
+    let pack = packs.get(system.as_str())?;
+    let plain = |placements: &[Placement]| -> Vec<Name> {
+        placements.iter().map(|p| p.name().clone()).collect()
+    };
     let topology: BTreeMap<String, Vec<String>> = experiment
-        .cluster
-        .topology
+        .topology_of(variant)
         .iter()
-        .map(|(role, names)| (role.to_string(), hosts(inventory, names)))
+        .map(|(role, placed)| (role.to_string(), hosts(inventory, &plain(placed))))
         .collect();
+    let balancer = experiment.load_balancer.as_ref();
+    let balancing = balancer.filter(|b| b.host.is_some()).map(|b| {
+        let system = b.system.as_ref().map_or(BALANCER, Name::as_str);
+        packs.get(system).map(|pack| (b, pack))
+    });
+    let balancing = balancing.transpose()?;
+    let deployed = match experiment.deploy.engine {
+        Engine::Assay | Engine::Tiup => instances(
+            experiment,
+            inventory,
+            (name, variant),
+            &pack,
+            balancing.as_ref().map(|(b, pack)| (*b, &**pack)),
+        ),
+        Engine::External => Vec::new(),
+    };
     let clients = if experiment.clients.is_empty() {
         topology
             .values()
@@ -73,29 +109,52 @@ fn deployment(
     };
     let mut made = Deployment {
         id: name.to_string(),
-        system: experiment.cluster.system,
-        version: variant.version.clone(),
+        system: system.to_string(),
+        version: variant.version.clone().or_else(|| cluster.version.clone()),
         topology,
         clients,
-        config: merged(&experiment.cluster.config, &variant.config),
+        config: merged(&cluster.config, &variant.config),
+        instances: deployed,
+        variables: cluster
+            .variables
+            .iter()
+            .chain(&variant.variables)
+            .map(|(name, value)| (name.to_string(), value.0.clone()))
+            .collect(),
+        users: cluster.users.clone(),
+        database: cluster.database.as_ref().map(ToString::to_string),
+        packages: variant
+            .packages
+            .clone()
+            .unwrap_or_else(|| cluster.packages.clone()),
+        run_as: cluster
+            .user
+            .as_ref()
+            .or(pack.form.user.as_ref())
+            .map(ToString::to_string),
+        tls: cluster.tls,
+        deploy: experiment.deploy.clone(),
+        balancer: balancer.map(|b| Balancer {
+            system: balancing.as_ref().map(|(_, pack)| pack.name.clone()),
+            address: b.address.clone(),
+            uneven: b.uneven.unwrap_or(UNEVEN),
+        }),
         fingerprint: String::new(),
-        prepare: prepare(&experiment.dataset.0, &experiment.rounds.limits),
+        prepare: prepare(experiment, &experiment.rounds.limits),
     };
     let shape = serde_json::to_string(&(
-        made.system,
-        &made.version,
-        &made.topology,
-        &made.config,
+        (&made.system, &made.version, &made.topology, &made.config),
+        (&made.instances, &made.variables, &made.users, made.tls),
         &experiment.dataset,
         experiment.snapshot.method,
         seed,
     ));
     made.fingerprint = digest(&[&shape.expect("a deployment is plain data")]);
-    made
+    Ok(made)
 }
 
 /// The hosts that names stand for: a group is its hosts.
-fn hosts(inventory: &Inventory, names: &[Name]) -> Vec<String> {
+pub(super) fn hosts(inventory: &Inventory, names: &[Name]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {
         let members = inventory
@@ -115,16 +174,19 @@ fn merged(cluster: &Config, variant: &Config) -> BTreeMap<String, BTreeMap<Strin
     let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (component, tunables) in cluster.iter().chain(variant) {
         let known = all.entry(component.to_string()).or_default();
-        known.extend(
-            tunables
-                .iter()
-                .map(|(name, value)| (name.to_string(), value.0.clone())),
-        );
+        for (name, value) in tunables {
+            let flat = settings::flat(name.as_str(), &value.0);
+            known.extend(
+                flat.into_iter()
+                    .map(|(key, value)| (key, settings::text(&value))),
+            );
+        }
     }
     all
 }
 
-fn prepare(datasets: &[Dataset], limits: &Limits) -> Vec<Step> {
+fn prepare(experiment: &Experiment, limits: &Limits) -> Vec<Step> {
+    let datasets: &[Dataset] = &experiment.dataset.0;
     let mut steps = vec![
         step(Action::Deploy, limits.start),
         step(Action::Start, limits.start),
@@ -162,9 +224,9 @@ fn rounds(experiment: &Experiment, deployments: &[Deployment], seed: u64) -> Vec
         .iter()
         .map(|slot| {
             let (workload, cell) = &cells[slot.cell];
-            let deployment = deployments[slot.variant].id.as_str();
+            let deployment = &deployments[slot.variant];
             let workload = &experiment.workloads[*workload];
-            let known = data.entry(deployment).or_default();
+            let known = data.entry(deployment.id.as_str()).or_default();
             let restore = known.next(experiment.snapshot.restore, workload);
             round(experiment, slot, cell, deployment, workload, restore, seed)
         })
@@ -221,7 +283,7 @@ fn round(
     experiment: &Experiment,
     slot: &Slot,
     cell: &Cell,
-    deployment: &str,
+    deployment: &Deployment,
     workload: &Workload,
     restore: bool,
     seed: u64,
@@ -248,11 +310,19 @@ fn round(
     };
     let limits = &rounds.limits;
     let longest = Duration(rounds.warmup.0 + rounds.duration.0 + limits.grace.0);
+    let has_settle = !deployment.instances.is_empty();
+    let deployment = deployment.id.as_str();
     let mut steps = Vec::new();
     if restore {
         steps.push(step(Action::Restore, limits.snapshot));
     }
     steps.push(step(Action::Start, limits.start));
+    if has_settle {
+        steps.push(step(
+            Action::Settle(rounds.settle.at_limit),
+            rounds.settle.timeout,
+        ));
+    }
     steps.push(step(Action::Measure(measure), longest));
     steps.push(step(Action::Stop, limits.start));
     steps.push(step(Action::Collect, limits.snapshot));

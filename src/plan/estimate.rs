@@ -78,6 +78,7 @@ fn data_bytes(plan: &Plan) -> u64 {
             Action::Load(dataset) => dataset_bytes(dataset),
             Action::Deploy
             | Action::Start
+            | Action::Settle(_)
             | Action::Stop
             | Action::Snapshot
             | Action::Restore
@@ -103,7 +104,9 @@ fn step_s(step: &Step, bytes: u64) -> f64 {
     let copy = bytes as f64 / COPY_BYTES_PER_S;
     STEP_S
         + match &step.action {
-            Action::Deploy | Action::Start | Action::Stop | Action::Collect => 0.0,
+            Action::Deploy | Action::Start | Action::Settle(_) | Action::Stop | Action::Collect => {
+                0.0
+            }
             Action::Load(dataset) => dataset.rows() as f64 / LOAD_ROWS_PER_S,
             Action::Snapshot | Action::Restore => copy,
             Action::Measure(m) => DRIVER_S + m.warmup.as_secs_f64() + m.duration.as_secs_f64(),
@@ -118,6 +121,7 @@ fn archive_bytes(steps: &[Step]) -> u64 {
             Action::Deploy
             | Action::Start
             | Action::Load(_)
+            | Action::Settle(_)
             | Action::Stop
             | Action::Snapshot
             | Action::Restore

@@ -3,6 +3,7 @@
 
 mod build;
 mod estimate;
+mod instance;
 mod job;
 mod order;
 mod text;
@@ -11,12 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use build::build;
+pub use build::{BALANCER, build};
 pub use estimate::{Estimate, estimate, estimate_steps};
+pub use instance::{COMMON, Instance};
 pub use job::{Job, LoadRun, Progress, Target, Work};
 pub use text::text;
 
-use crate::spec::{Dataset, Method, Metric, OnFailure, Order, Restore, System, Workload};
+use crate::spec::{
+    AtLimit, Dataset, Deploy, Method, Metric, OnFailure, Order, Packages, Restore, User, Workload,
+};
 use crate::units::Duration;
 
 /// Everything that a run will do, in order.
@@ -53,10 +57,12 @@ impl Plan {
     #[must_use]
     pub fn hosts(&self) -> BTreeSet<String> {
         let of = |d: &Deployment| -> Vec<String> {
+            let instances = d.instances.iter().map(|i| &i.host);
             d.topology
                 .values()
                 .flatten()
                 .chain(&d.clients)
+                .chain(instances)
                 .cloned()
                 .collect()
         };
@@ -70,7 +76,7 @@ pub struct Deployment {
     /// The id, which is also the name of its folder; the variant's name.
     pub id: String,
     /// The system under test.
-    pub system: System,
+    pub system: String,
     /// The version that it must report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -80,10 +86,50 @@ pub struct Deployment {
     pub clients: Vec<String>,
     /// Component -> tunables, secrets as `${env:NAME}`.
     pub config: BTreeMap<String, BTreeMap<String, String>>,
+    /// Its processes; none where the system is built into assay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<Instance>,
+    /// Global variables that are set, secrets as `${env:NAME}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, serde_json::Value>,
+    /// Users that are made, passwords as `${env:NAME}`; the first is the drivers'.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<User>,
+    /// The database that drivers use, if it is not the system's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// Where its packages come from.
+    #[serde(default)]
+    pub packages: Packages,
+    /// The account on the hosts that its processes run as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
+    /// Whether its components and clients speak TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
+    /// Who deploys it.
+    #[serde(default)]
+    pub deploy: Deploy,
+    /// What stands between clients and the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<Balancer>,
     /// The hash of all that shapes its data: system, version, topology, config, datasets, seed.
     pub fingerprint: String,
     /// What is done once, before its first round.
     pub prepare: Vec<Step>,
+}
+
+/// What stands between clients and a system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Balancer {
+    /// The system of its instance, or nothing where it is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Where it is, when it is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The most that the connections of two servers may differ, as a share of their mean.
+    pub uneven: f64,
 }
 
 /// One round of one cell on one deployment.
@@ -136,6 +182,8 @@ pub enum Action {
     Start,
     /// Loads one dataset.
     Load(Dataset),
+    /// Waits until the system is quiet, for as long as the step's limit.
+    Settle(AtLimit),
     /// Stops the system cleanly.
     Stop,
     /// Keeps a cold copy of the data.

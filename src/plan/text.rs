@@ -15,6 +15,7 @@ impl Action {
             Self::Deploy => "deploy",
             Self::Start => "start",
             Self::Load(_) => "load",
+            Self::Settle(_) => "settle",
             Self::Stop => "stop",
             Self::Snapshot => "snapshot",
             Self::Restore => "restore",

@@ -6,15 +6,17 @@ mod prepare;
 mod round;
 mod site;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::artifacts::{ArchiveError, Entry, Event, EventLog, Layout, State, Status};
 use tokio_util::sync::CancellationToken;
 
 use self::site::Site;
-use crate::host::{AgentError, Bounds, Claim, Host, HostError, Lease, ask};
+use crate::database::{DatabaseError, Hosts};
+use crate::host::{AgentError, Bounds, Claim, HostError, Lease, ask};
+use crate::pack::Packs;
 use crate::plan::{Plan, Progress, Round, estimate, estimate_steps};
 use crate::snapshot::ChoiceError;
 use crate::spec::OnFailure;
@@ -30,8 +32,12 @@ pub struct Context<'a> {
     pub plan: &'a Plan,
     /// Where the run is kept.
     pub layout: &'a Layout,
+    /// The packs that the plan was built with.
+    pub packs: &'a Packs,
+    /// The folder of packages on this machine.
+    pub packages: &'a Path,
     /// Every host of the plan by name.
-    pub hosts: &'a BTreeMap<String, Arc<dyn Host>>,
+    pub hosts: &'a Hosts,
     /// Replaces `${env:NAME}` by its value.
     pub reveal: &'a (dyn Fn(&str) -> String + Sync),
     /// Replaces the values of secrets by their names.
@@ -49,6 +55,8 @@ pub enum Notice<'a> {
     Event(&'a Entry),
     /// What a driver says while it works; it is kept nowhere.
     Progress(&'a Progress),
+    /// What is being done to a database, or waited for; it is kept nowhere.
+    Doing(&'a str),
 }
 
 /// How a run came to its end.
@@ -99,6 +107,10 @@ enum StepError {
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error("`{instance}` was started again during the measurement")]
+    Restarted { instance: String },
+    #[error(transparent)]
     Driver(#[from] crate::driver::DriverError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -121,6 +133,10 @@ impl StepError {
                 source: AgentError::Host(host),
                 ..
             }) => host,
+            Self::Database(error) => match error.host() {
+                Some(host) => host,
+                None => return false,
+            },
             _ => return false,
         };
         matches!(host, HostError::Stopped { .. })
@@ -191,11 +207,7 @@ pub async fn run(
 ///
 /// # Errors
 /// A host is held by another run, or is not there.
-pub async fn hold(
-    plan: &Plan,
-    hosts: &BTreeMap<String, Arc<dyn Host>>,
-    claim: Claim<'_>,
-) -> Result<Vec<Lease>, RunError> {
+pub async fn hold(plan: &Plan, hosts: &Hosts, claim: Claim<'_>) -> Result<Vec<Lease>, RunError> {
     let mut leases = Vec::new();
     for name in plan.hosts() {
         let host = hosts
@@ -353,9 +365,13 @@ impl Runner<'_> {
             .unwrap_or(0);
         for deployment in &self.context.plan.deployments {
             let site = Site::of(self.context, deployment);
-            let request = serde_json::json!({ "directory": site.base });
-            let found: Result<u64, AgentError> =
-                ask(&*site.host, "disk-usage", &request, bounds).await;
+            let mut found: Result<u64, AgentError> = Ok(0);
+            for (host, base) in &site.bases {
+                let request = serde_json::json!({ "directory": base });
+                let here: Result<u64, AgentError> =
+                    ask(&**host, "disk-usage", &request, bounds).await;
+                found = found.and_then(|so_far| Ok(so_far + here?));
+            }
             // What cannot be measured is taken as data and snapshot.
             let ready = self
                 .state

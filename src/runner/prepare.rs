@@ -6,12 +6,13 @@ use std::path::Path;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::site::{Site, attention, driver, hidden};
-use super::{RunError, Runner, StepError};
+use super::site::{Site, driver, hidden};
+use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Tunables, write_new};
-use crate::host::{Bounds, ask};
+use crate::database::Work;
+use crate::host::Bounds;
 use crate::plan::{Action, Deployment, Step};
-use crate::snapshot::MarkedDirectory;
+use crate::spec::Then;
 
 /// What the preparation of a deployment came to.
 #[derive(Default)]
@@ -163,18 +164,27 @@ impl Runner<'_> {
             limit: step.limit.0,
             stop,
         };
+        let observe = &mut self.observe;
+        let mut say = |what: &str| observe(Notice::Doing(what));
+        let work = Work {
+            hosts: context.hosts,
+            bounds,
+            say: &mut say,
+        };
         match &step.action {
             Action::Deploy => {
-                let place = MarkedDirectory {
-                    directory: site.data.clone(),
-                    marker: site.marker.clone(),
-                };
-                let () = ask(&*site.host, "deploy", &place, bounds).await?;
-                Ok(None)
+                let record = site.database.deploy(work).await?;
+                Ok(Some(record).filter(|record| !record.is_null()))
             }
             Action::Start => {
-                let effective = site.database.start(&*site.host, bounds).await?;
+                let effective = site.database.start(work).await?;
                 prepared.effective = hidden(&effective.config, context.hide);
+                let work = Work {
+                    hosts: context.hosts,
+                    bounds,
+                    say: &mut say,
+                };
+                site.database.equip(work).await?;
                 Ok(Some(json!(effective)))
             }
             Action::Load(dataset) => {
@@ -184,31 +194,38 @@ impl Runner<'_> {
                     context.plan.seed,
                 );
                 let loaded = self.drive(site, &order, bounds, &mut prepared.log).await?;
+                if dataset.then.contains(&Then::Analyze) {
+                    self.analyze(site, bounds).await?;
+                }
                 Ok(Some(json!({"dataset": dataset, "loaded": loaded})))
             }
             Action::Stop => {
-                site.database.stop(&*site.host, bounds).await?;
+                site.database.stop(work).await?;
                 Ok(None)
             }
             Action::Snapshot => {
-                let choice = site.choose(context.plan.snapshot, bounds).await?;
-                let mut unseen = |_| {};
-                let attention = attention(bounds, &mut unseen);
-                let done = choice
-                    .method
-                    .take(&*site.host, &site.order(), attention)
-                    .await?;
-                prepared.method = choice.method.name().to_owned();
-                prepared.bytes = done.bytes;
+                let kept = site.take(context.plan.snapshot, bounds).await?;
+                prepared.method = kept.method;
+                prepared.bytes = kept.bytes;
                 prepared.snapshot = site.digest(bounds).await?;
                 Ok(Some(
-                    json!({"method": prepared.method, "why": choice.why, "done": done, "manifest_sha256": prepared.snapshot}),
+                    json!({"method": prepared.method, "why": kept.why, "done": kept.done, "manifest_sha256": prepared.snapshot}),
                 ))
             }
-            Action::Restore | Action::Measure(_) | Action::Collect => {
+            Action::Restore | Action::Settle(_) | Action::Measure(_) | Action::Collect => {
                 unreachable!("a step of rounds only")
             }
         }
+    }
+
+    async fn analyze(&mut self, site: &Site, bounds: Bounds<'_>) -> Result<(), StepError> {
+        let observe = &mut self.observe;
+        let work = Work {
+            hosts: self.context.hosts,
+            bounds,
+            say: &mut |what: &str| observe(Notice::Doing(what)),
+        };
+        Ok(site.database.analyze(work).await?)
     }
 
     /// Records why a deployment failed, unless it was stopped on request, and leaves its database stopped.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::site::{Site, attention, driver, hidden};
+use super::site::{Site, driver, hidden};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
-use crate::database::Effective;
+use crate::database::{Effective, Process, Work};
 use crate::driver::Invocation;
 use crate::host::{AgentError, Bounds, Hearing, HostError, ask, call};
 use crate::measurement::LoadResult;
@@ -41,6 +41,8 @@ struct Attempt {
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
+    /// What was not quiet when the measurement began.
+    restless: Option<String>,
     /// What the driver said on its standard error.
     log: String,
 }
@@ -255,23 +257,31 @@ impl Runner<'_> {
             },
             stop: &unstoppable,
         };
+        let observe = &mut self.observe;
+        let mut say = |what: &str| observe(Notice::Doing(what));
+        let hosts = context.hosts;
+        let is_teardown = matches!(step.action, Action::Stop);
+        let work = Work {
+            hosts,
+            bounds: if is_teardown { teardown } else { body },
+            say: &mut say,
+        };
         match &step.action {
             Action::Restore => {
-                let choice = site.choose(context.plan.snapshot, body).await?;
-                let mut unseen = |_| {};
-                choice
-                    .method
-                    .restore(&*site.host, &site.order(), attention(body, &mut unseen))
-                    .await?;
+                site.restore(context.plan.snapshot, body).await?;
                 self.stale.remove(&site.id);
                 Ok(())
             }
             Action::Start => {
-                let effective = site.database.start(&*site.host, body).await?;
+                let effective = site.database.start(work).await?;
                 self.same_as_prepared(site, &effective)
             }
+            Action::Settle(at_limit) => {
+                so_far.restless = site.database.settle(*at_limit, work).await?;
+                Ok(())
+            }
             Action::Measure(measure) => self.measure(site, measure, body, so_far).await,
-            Action::Stop => Ok(site.database.stop(&*site.host, teardown).await?),
+            Action::Stop => Ok(site.database.stop(work).await?),
             Action::Collect => {
                 let collected = match so_far.measured {
                     Some(tool) => collect(site, tool, folder, teardown, so_far).await,
@@ -323,9 +333,34 @@ impl Runner<'_> {
         let () = ask(&*site.client, "deploy", &site.results(), bounds).await?;
         let tool = driver(measure.workload.driver);
         let order = tool.run(&site.database.target(), measure, &site.output);
-        self.drive(site, &order, bounds, &mut so_far.log).await?;
+        let before = self.processes(site, bounds).await?;
+        let driven = self.drive(site, &order, bounds, &mut so_far.log).await;
+        let after = self.processes(site, bounds).await;
         so_far.measured = Some(measure.workload.driver);
+        // A process that ended meanwhile is a better reason than what its driver says of it.
+        let after = after?;
+        let is_same = |was: &&Process| !after.contains(was);
+        if let Some(process) = before.iter().find(is_same) {
+            let instance = process.instance.clone();
+            return Err(StepError::Restarted { instance });
+        }
+        driven?;
         Ok(())
+    }
+
+    /// The processes of a database and when each was started.
+    async fn processes(
+        &mut self,
+        site: &Site,
+        bounds: Bounds<'_>,
+    ) -> Result<Vec<Process>, StepError> {
+        let observe = &mut self.observe;
+        let work = Work {
+            hosts: self.context.hosts,
+            bounds,
+            say: &mut |what: &str| observe(Notice::Doing(what)),
+        };
+        Ok(site.database.processes(work).await?)
     }
 
     fn result(
@@ -393,10 +428,12 @@ impl Runner<'_> {
             .find(|s| s.action == Action::Stop)
             .map_or(HASTE, |s| s.limit.0);
         let stop = CancellationToken::new();
-        Ok(site
-            .database
-            .stop(&*site.host, Bounds { limit, stop: &stop })
-            .await?)
+        let work = Work {
+            hosts: self.context.hosts,
+            bounds: Bounds { limit, stop: &stop },
+            say: &mut |_: &str| {},
+        };
+        Ok(site.database.stop(work).await?)
     }
 }
 

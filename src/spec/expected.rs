@@ -85,10 +85,15 @@ pub(super) fn is_free(schema: &Schema) -> bool {
 pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
     match schema.get("patternProperties") {
         Some(patterns) => patterns.as_object()?.values().next(),
-        None => schema
-            .get("additionalProperties")
-            .filter(|below| below.is_object()),
+        None if schema.get("properties").is_some() => None,
+        None => further(schema),
     }
+}
+
+/// The schema of the values of keys that a mapping does not name.
+pub(super) fn further(schema: &Schema) -> Option<&Schema> {
+    let below = schema.get("additionalProperties");
+    below.filter(|below| below.is_object())
 }
 
 /// Whether a key of the user's is the name that a mapping wants.
@@ -124,7 +129,8 @@ pub(super) fn property<'a>(
     match any_key(schema) {
         Some(below) => Some((below, false)),
         None => {
-            let below = schema.get("properties")?.get(key)?;
+            let below = schema.get("properties")?.get(key);
+            let below = below.or_else(|| further(schema))?;
             Some((below, required(schema).any(|required| required == key)))
         }
     }

@@ -73,7 +73,7 @@ impl Experiment {
 
     /// The system of a variant.
     #[must_use]
-    pub fn system_of(&self, variant: &Variant) -> &Name {
+    pub fn system_of<'a>(&'a self, variant: &'a Variant) -> &'a Name {
         variant.system.as_ref().unwrap_or(&self.cluster.system)
     }
 

@@ -1,18 +1,15 @@
 //! Mistakes that newcomers make with the shape of a spec, and what they should have written.
 
-use serde_json::Value as Schema;
-
-use super::expected;
 use super::suggest;
 use super::tree::{Item, Value};
 
 /// What to write instead of `item` at a path whose schema wants another kind of value; nothing when there is no likely
 /// meaning.
-pub(super) fn help(root: &Schema, path: &str, item: &Item) -> Option<String> {
+pub(super) fn help(path: &str, item: &Item) -> Option<String> {
     if let (Value::Sequence(_), true) = (&item.node.value, path.ends_with("address")) {
         return Some("an address in brackets stands in quotes: `\"[::1]\"`".to_owned());
     }
-    let role = only_system(root);
+    let role = ROLE;
     let texts = texts(item);
     let one = texts.as_deref().and_then(|texts| texts.first());
     let one = one.filter(|_| item.scalar().is_some()).map(String::as_str);
@@ -86,13 +83,8 @@ fn dataset(schema: &str) -> String {
     format!("{{driver: native, schema: {schema}}}")
 }
 
-/// The only system that there is; its role and component are called the same.
-fn only_system(root: &Schema) -> &str {
-    match expected::choices(&root["$defs"]["System"])[..] {
-        [only] => only,
-        _ => "ROLE",
-    }
-}
+/// What stands for a role that only the system's pack knows.
+const ROLE: &str = "ROLE";
 
 fn each(texts: &[String], form: impl Fn(&str) -> String) -> String {
     let texts: Vec<String> = texts.iter().map(|text| form(text)).collect();

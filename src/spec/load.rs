@@ -32,7 +32,7 @@ pub struct Request<'a> {
 /// It is run when the system is known, even if other values are wrong: a wrong value that is required is the plainest of
 /// its kind (the first word, 1, a list of one or none), any other is left away. A problem whose path lies at or below a
 /// wrong value is dropped, and one whose path has no node is shown at the closest one above it.
-pub type Check = fn(&Experiment, &Inventory) -> Vec<Problem>;
+pub type Check<'a> = &'a dyn Fn(&Experiment, &Inventory) -> Vec<Problem>;
 
 /// A spec in which everything is resolved and checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub struct Spec {
 ///
 /// # Errors
 /// All problems at once, except that a file that is no YAML hides what depends on it.
-pub fn load(request: &Request<'_>, checks: &[Check]) -> Result<Spec, Problems> {
+pub fn load(request: &Request<'_>, checks: &[Check<'_>]) -> Result<Spec, Problems> {
     let mut files = Files::new(request.working_directory);
     let spec = Loader {
         request,
@@ -82,7 +82,7 @@ struct Loader<'a, 'f> {
 }
 
 impl Loader<'_, '_> {
-    fn load(&mut self, checks: &[Check]) -> Option<Spec> {
+    fn load(&mut self, checks: &[Check<'_>]) -> Option<Spec> {
         let root = self.files.chain(self.request.path)?;
         let root = overrides::apply(root, self.request.overrides, self.files);
         let experiment = self.document(&root);
@@ -150,7 +150,7 @@ impl Loader<'_, '_> {
         experiment: &Document,
         inventory: &Inventories,
         (typed, hosts): (&Experiment, &Inventory),
-        checks: &[Check],
+        checks: &[Check<'_>],
     ) {
         let lone = has_lone_dataset(&experiment.tree);
         let mut bad = experiment.walked.bad.map(|path| as_typed(path, lone));

@@ -115,7 +115,7 @@ impl JsonSchema for Scalar {
 
 /// A value of any shape with the types that it is written with: `20` is a number, `true` a boolean, `"20"` and `5MB` texts,
 /// and lists and mappings hold such values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting(pub serde_json::Value);
 
 /// The name under which a [`Setting`] asks to be read: it alone has its values resolved.

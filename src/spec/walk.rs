@@ -147,7 +147,7 @@ impl Walk<'_> {
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }
-            (kind, scalar) => likely::help(self.root, at.path, item).or_else(|| match scalar {
+            (kind, scalar) => likely::help(at.path, item).or_else(|| match scalar {
                 Some(scalar) if matches!(kind, Type::Array) => {
                     Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
                 }
@@ -249,7 +249,8 @@ impl Walk<'_> {
         let mut misspelt = Vec::new();
         for entry in item.entries() {
             let path = join(at.path, &entry.key);
-            match schema["properties"].get(&*entry.key) {
+            let named = schema["properties"].get(&*entry.key);
+            match named.or_else(|| expected::further(schema)) {
                 Some(below) => {
                     let description = below.get("description").and_then(Schema::as_str);
                     sound.extend(self.below((below, description), entry, &path, at));

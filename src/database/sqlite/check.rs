@@ -5,17 +5,93 @@ use indexmap::IndexMap;
 use super::COMPONENT;
 use super::file::{is_built_in, sqlite_version};
 use super::tunables::{TUNABLES, tunable};
-use crate::spec::{Config, Experiment, Name, Problem, Scalar, Variant};
+use crate::pack::settings;
+use crate::spec::{
+    Config, Driver, Experiment, Inventory, Name, Placement, Problem, Setting, Variant,
+};
 
-/// Checks the tunables of the cluster and of all variants, and the variants' versions.
-pub(in crate::database) fn check(experiment: &Experiment) -> Vec<Problem> {
+/// Checks the topology, the tunables of the cluster and of all variants, and the variants' versions.
+pub(in crate::database) fn check(experiment: &Experiment, inventory: &Inventory) -> Vec<Problem> {
     let mut problems = config("cluster.config", &experiment.cluster.config);
+    problems.extend(topology(experiment, inventory));
     for (name, variant) in &experiment.variants {
         problems.extend(config(&format!("variants.{name}.config"), &variant.config));
         problems.extend(version(name, variant));
     }
     problems.extend(exclusive(experiment));
     problems
+}
+
+/// The only role on one host, which is the only client as well.
+fn topology(experiment: &Experiment, inventory: &Inventory) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut report = |path: String, message: String, help: Option<&str>, key: bool| {
+        problems.push(Problem {
+            path,
+            message,
+            help: help.map(str::to_owned),
+            key,
+        });
+    };
+    for (role, placements) in &experiment.cluster.topology {
+        let path = format!("cluster.topology.{role}");
+        if role.as_str() != COMPONENT {
+            let message = format!("SQLite has no role `{role}`");
+            report(path, message, Some("its only role is `sqlite`"), true);
+            continue;
+        }
+        let hosts = hosts(placements.iter().map(Placement::name), inventory);
+        if hosts.len() != 1 {
+            let message = format!("SQLite runs on exactly one host, found {}", hosts.len());
+            report(path, message, None, false);
+            continue;
+        }
+        let clients = self::hosts(experiment.clients.iter(), inventory);
+        if !clients.is_empty() && clients != hosts {
+            let host = &hosts[0];
+            let message =
+                format!("SQLite is used on its own host: the only client can be `{host}`");
+            report(
+                "clients".to_owned(),
+                message,
+                Some("leave `clients` away"),
+                false,
+            );
+        }
+    }
+    let named = [
+        ("load_balancer", experiment.load_balancer.is_some()),
+        (
+            "cluster.variables",
+            !experiment.cluster.variables.is_empty(),
+        ),
+        ("cluster.users", !experiment.cluster.users.is_empty()),
+    ];
+    for (path, _) in named.into_iter().filter(|(_, set)| *set) {
+        let message = "SQLite has no server that could use it".to_owned();
+        report(path.to_owned(), message, None, true);
+    }
+    let datasets = experiment.dataset.0.iter().enumerate();
+    let datasets = datasets.map(|(i, d)| (format!("dataset[{i}].driver"), d.driver));
+    let workloads = experiment.workloads.iter().enumerate();
+    let workloads = workloads.map(|(i, w)| (format!("workloads[{i}].driver"), w.driver));
+    for (path, _) in datasets
+        .chain(workloads)
+        .filter(|(_, d)| *d != Driver::Native)
+    {
+        let message = "SQLite is driven by the native driver only".to_owned();
+        report(path, message, Some("write `native`"), false);
+    }
+    problems
+}
+
+/// The hosts that names stand for.
+fn hosts<'a>(names: impl Iterator<Item = &'a Name>, inventory: &Inventory) -> Vec<Name> {
+    let members = |name: &Name| match inventory.groups.get(name) {
+        Some(members) if !inventory.hosts.contains_key(name) => members.clone(),
+        _ => vec![name.clone()],
+    };
+    names.flat_map(members).collect()
 }
 
 fn config(prefix: &str, config: &Config) -> Vec<Problem> {
@@ -38,10 +114,12 @@ fn config(prefix: &str, config: &Config) -> Vec<Problem> {
 
 fn of_component<'a>(
     path: &'a str,
-    tunables: &'a IndexMap<Name, Scalar>,
+    tunables: &'a IndexMap<Name, Setting>,
 ) -> impl Iterator<Item = Problem> + 'a {
     let tunables = tunables.iter();
-    tunables.filter_map(move |(name, value)| check_tunable(path, name.as_str(), &value.0))
+    tunables.filter_map(move |(name, value)| {
+        check_tunable(path, name.as_str(), &settings::text(&value.0))
+    })
 }
 
 fn check_tunable(prefix: &str, name: &str, value: &str) -> Option<Problem> {
@@ -99,7 +177,7 @@ fn exclusive(experiment: &Experiment) -> Vec<Problem> {
         return Vec::new();
     };
     let mode = |config: &Config| -> Option<bool> {
-        let mode = &config.get(COMPONENT)?.get(NAME)?.0;
+        let mode = settings::text(&config.get(COMPONENT)?.get(NAME)?.0);
         Some(mode.eq_ignore_ascii_case("exclusive"))
     };
     let mut owners: Vec<String> = Vec::new();

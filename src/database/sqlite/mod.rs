@@ -5,11 +5,13 @@ mod file;
 mod tunables;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use self::tunables::TUNABLES;
-use super::{Database, Effective};
-use crate::host::{AgentError, Bounds, Host, Pending, ask};
-use crate::plan::{Deployment, Target};
+use super::{Database, Done, Effective, Parts, Place, Work};
+use crate::host::{Host, ask};
+use crate::plan::Target;
+use crate::snapshot::{MarkedDirectory, Marker};
 
 pub(super) use check::check;
 pub use file::{Pragma, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version};
@@ -19,18 +21,28 @@ const COMPONENT: &str = "sqlite";
 
 /// The SQLite database of a deployment.
 pub struct Sqlite {
-    host: String,
+    host: Arc<dyn Host>,
+    base: PathBuf,
+    marker: Marker,
     file: SqliteFile,
 }
 
 impl Sqlite {
-    /// The database of `deployment` in the folder `data`.
+    /// The database of a deployment.
+    ///
+    /// # Panics
+    /// When the deployment was not checked.
     #[must_use]
-    pub fn new(deployment: &Deployment, data: &Path, reveal: &dyn Fn(&str) -> String) -> Self {
+    pub fn new(parts: Parts<'_>) -> Self {
+        let Parts {
+            deployment, reveal, ..
+        } = parts;
         let host = deployment
             .topology
             .get(COMPONENT)
-            .and_then(|hosts| hosts.first());
+            .and_then(|hosts| hosts.first())
+            .expect("a checked deployment has its host");
+        let base = parts.base(host);
         let config = deployment.config.get(COMPONENT);
         let set = |name: &str| config.and_then(|c| c.get(name));
         let pragmas = TUNABLES.iter().filter_map(|tunable| {
@@ -43,14 +55,21 @@ impl Sqlite {
         });
         let pragmas = pragmas.collect();
         Self {
-            host: host.expect("a checked deployment has its host").clone(),
+            host: Arc::clone(&parts.hosts[host]),
+            marker: parts.marker(),
             file: SqliteFile {
-                path: database(data),
+                path: database(&data(&base)),
                 pragmas,
                 version: deployment.version.clone(),
             },
+            base,
         }
     }
+}
+
+/// The folder of data of a deployment in `base`.
+fn data(base: &Path) -> PathBuf {
+    base.join("data")
 }
 
 /// The database file in the folder `data`.
@@ -59,24 +78,33 @@ fn database(data: &Path) -> PathBuf {
 }
 
 impl Database for Sqlite {
-    fn host(&self) -> &str {
-        &self.host
+    fn places(&self) -> Vec<Place> {
+        vec![Place {
+            host: self.host.name().to_owned(),
+            data: data(&self.base),
+            snapshot: self.base.join("snapshot"),
+        }]
     }
 
-    fn start<'a>(
-        &'a self,
-        host: &'a dyn Host,
-        bounds: Bounds<'a>,
-    ) -> Pending<'a, Result<Effective, AgentError>> {
-        Box::pin(ask(host, "sqlite-start", &self.file, bounds))
+    fn deploy<'a>(&'a self, work: Work<'a>) -> Done<'a, serde_json::Value> {
+        Box::pin(async move {
+            let place = MarkedDirectory {
+                directory: data(&self.base),
+                marker: self.marker.clone(),
+            };
+            let () = ask(&*self.host, "deploy", &place, work.bounds).await?;
+            Ok(serde_json::Value::Null)
+        })
     }
 
-    fn stop<'a>(
-        &'a self,
-        host: &'a dyn Host,
-        bounds: Bounds<'a>,
-    ) -> Pending<'a, Result<(), AgentError>> {
-        Box::pin(ask(host, "sqlite-stop", &self.file, bounds))
+    fn start<'a>(&'a self, work: Work<'a>) -> Done<'a, Effective> {
+        Box::pin(
+            async move { Ok(ask(&*self.host, "sqlite-start", &self.file, work.bounds).await?) },
+        )
+    }
+
+    fn stop<'a>(&'a self, work: Work<'a>) -> Done<'a, ()> {
+        Box::pin(async move { Ok(ask(&*self.host, "sqlite-stop", &self.file, work.bounds).await?) })
     }
 
     fn target(&self) -> Target {

@@ -9,7 +9,12 @@ use super::{Findings, View, repeated};
 /// pack's to say.
 pub(super) fn topology(view: View<'_>, findings: &mut Findings) {
     let experiment = view.experiment;
-    roles("cluster.topology", &experiment.cluster.topology, view, findings);
+    roles(
+        "cluster.topology",
+        &experiment.cluster.topology,
+        view,
+        findings,
+    );
     for (name, variant) in &experiment.variants {
         let path = format!("variants.{name}.topology");
         roles(&path, &variant.topology, view, findings);
