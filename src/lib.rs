@@ -11,8 +11,8 @@
 //! | 6 | runner, report |
 //! | 5 | artifacts, database, driver, load |
 //! | 4 | plan, service |
-//! | 3 | pack, package, snapshot |
-//! | 2 | host, probe, statistics |
+//! | 3 | pack, snapshot |
+//! | 2 | statistics, host |
 //! | 1 | spec |
 //! | 0 | units, measurement, template |
 
@@ -32,6 +32,7 @@ pub mod pack;
 pub mod plan;
 pub mod report;
 pub mod runner;
+pub mod service;
 pub mod snapshot;
 pub mod spec;
 pub mod statistics;

@@ -11,7 +11,7 @@ const ROWS: [&[&str]; 8] = [
     &["spec"],
     &["statistics", "host"],
     &["pack", "snapshot"],
-    &["plan"],
+    &["plan", "service"],
     &["artifacts", "database", "driver", "load"],
     &["runner", "report"],
     &["cli"],

@@ -17,7 +17,7 @@ use super::output;
 use super::session::now;
 use crate::host::transfer::Served;
 use crate::host::{self, Reply, preflight};
-use crate::{database, load, snapshot};
+use crate::{database, load, service, snapshot};
 
 /// Bytes that a pipe of a transfer holds; what any user may set (`/proc/sys/fs/pipe-max-size`).
 const PIPE: usize = 1 << 20;
@@ -113,11 +113,22 @@ fn work(name: &str, request: Value) -> Outcome {
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
+        name if name.starts_with("service-") => {
+            let here = service::Here {
+                home: std::env::home_dir(),
+                now: now().as_microsecond(),
+            };
+            service::agent(name, request, &here).map_or_else(|| unknown(name), outcome)
+        }
         _ => match snapshot::agent(name, request, &mut |p| progress(&p)) {
             Some(result) => outcome(result),
-            None => Err(vec![format!("there is no agent `{name}`")]),
+            None => unknown(name),
         },
     }
+}
+
+fn unknown(name: &str) -> Outcome {
+    Err(vec![format!("there is no agent `{name}`")])
 }
 
 /// The host's directory need not be there yet, and is not made: looking changes nothing.

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::local::describe;
+use super::transfer::{self, Sent, Source, TransferError};
 use super::{
     Claim, Command, Hold, Host, HostError, Lease, MARKER_FILE, Output, Pending, Program, Reply,
     Watch,
@@ -53,9 +54,9 @@ struct Holder {
 /// Something that was asked of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The agent's name, a program's path, or `fetch`, `lease`, `release`.
+    /// The agent's name, a program's path, or `fetch`, `send`, `lease`, `release`.
     pub name: String,
-    /// The request; `fetch`: the folder; `lease`: the owner; `null` if it is no JSON.
+    /// The request; `fetch`: the folder; `send`: `source`, `remote` and `replace`; `lease`: the owner; `null` if it is no JSON.
     pub request: Value,
     /// The time since the first call, by tokio's clock.
     pub at: Duration,
@@ -88,6 +89,39 @@ impl Files {
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<Vec<u8>> {
         lock(&self.0).get(path).cloned()
+    }
+
+    /// Takes the files that are sent to `remote`; returns the bytes that were not there yet.
+    fn take(
+        &self,
+        contents: Vec<(PathBuf, Vec<u8>)>,
+        remote: &Path,
+        replace: bool,
+    ) -> Result<u64, transfer::Fault> {
+        let mut files = lock(&self.0);
+        let wanted = contents.into_iter().map(|(path, content)| {
+            let is_file = path.as_os_str().is_empty();
+            let path = if is_file {
+                remote.to_owned()
+            } else {
+                remote.join(path)
+            };
+            (path, content)
+        });
+        let wanted: BTreeMap<PathBuf, Vec<u8>> = wanted.collect();
+        let there = files.iter().filter(|(path, _)| path.starts_with(remote));
+        let there: BTreeMap<_, _> = there.map(|(p, c)| (p.clone(), c.clone())).collect();
+        if there == wanted {
+            return Ok(0);
+        }
+        let is_file = |files: &BTreeMap<PathBuf, _>| files.len() == 1 && files.contains_key(remote);
+        if !there.is_empty() && !(replace && is_file(&there) && is_file(&wanted)) {
+            let path = remote.to_owned();
+            return Err(transfer::Fault::Exists { path });
+        }
+        let bytes = wanted.values().map(|content| content.len() as u64).sum();
+        files.extend(wanted);
+        Ok(bytes)
     }
 
     /// Copies the files below `remote` into the new local folder `local`, but for the marker.
@@ -147,7 +181,7 @@ impl FakeHost {
     }
 
     /// The `nth` call of the agent `name` goes wrong, the first is 1; its script is not asked.
-    /// Likewise `fetch`, `lease`, and `check`: the `nth` check of a lease finds it lost. Checks are not noted as calls.
+    /// Likewise `fetch`, `send`, `lease`, and `check`: the `nth` check of a lease finds it lost. Checks are not noted as calls.
     pub fn fail(&self, name: &str, nth: usize, fault: Fault) {
         lock(&self.state).faults.push((name.to_owned(), nth, fault));
     }
@@ -312,6 +346,40 @@ impl Host for FakeHost {
                 None => self.files.copy(remote, local),
             };
             copied.map_err(|error| self.io(&format!("copy `{}`", remote.display()), error))
+        })
+    }
+
+    fn send<'a>(
+        &'a self,
+        source: &'a Source,
+        remote: &'a Path,
+        replace: bool,
+        progress: transfer::Progress,
+    ) -> Pending<'a, Result<Sent, TransferError>> {
+        Box::pin(async move {
+            let request = json!({
+                "source": source.root().to_string_lossy(),
+                "remote": remote.to_string_lossy(),
+                "replace": replace,
+            });
+            if lock(&self.state).note("send", request).is_some() {
+                let lost = ErrorKind::ConnectionReset.into();
+                return Err(self
+                    .io(&format!("send `{}`", remote.display()), lost)
+                    .into());
+            }
+            let contents = source.contents().map_err(TransferError::Here)?;
+            let sent = self.files.take(contents, remote, replace);
+            let bytes = sent.map_err(|source| TransferError::OnHost {
+                host: self.name.clone(),
+                source,
+            })?;
+            progress(bytes);
+            Ok(Sent {
+                bytes: source.bytes(),
+                sent: bytes,
+                files: source.files(),
+            })
         })
     }
 

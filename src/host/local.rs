@@ -6,6 +6,7 @@ use tokio::task::spawn_blocking;
 
 use super::lease::{self, Held, Refusal};
 use super::process::{self, End};
+use super::transfer::{self, Sent, Source, TransferError};
 use super::{Claim, Command, Hold, Host, HostError, Lease, Output, Pending, Program, Watch, tree};
 
 /// This machine.
@@ -131,6 +132,16 @@ impl Host for LocalHost {
         local: &'a Path,
     ) -> Pending<'a, Result<(), HostError>> {
         Box::pin(self.copy(remote, local))
+    }
+
+    fn send<'a>(
+        &'a self,
+        source: &'a Source,
+        remote: &'a Path,
+        replace: bool,
+        progress: transfer::Progress,
+    ) -> Pending<'a, Result<Sent, TransferError>> {
+        Box::pin(transfer::copy(source, remote, replace, progress))
     }
 
     fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {

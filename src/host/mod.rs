@@ -50,6 +50,7 @@ pub use ssh::{
     Target, Worker, remember,
 };
 use tokio_util::sync::CancellationToken;
+use transfer::{Sent, Source, TransferError};
 
 /// The file that says whose a folder of a deployment is: only folders with one are emptied, replaced or removed.
 /// It is no data, so that a fetch leaves it where it is.
@@ -78,6 +79,17 @@ pub trait Host: Send + Sync {
     /// are made. On failure nothing is left of it. Links in the folder stay links; one in its place is refused.
     fn fetch<'a>(&'a self, remote: &'a Path, local: &'a Path)
     -> Pending<'a, Result<(), HostError>>;
+
+    /// Brings a file or tree of this machine to `remote`, whole or not at all; folders above it are made. What is there
+    /// already stays; something else there is an error, unless `replace` lets one file take the place of another.
+    /// A content that the host received before is not sent again.
+    fn send<'a>(
+        &'a self,
+        source: &'a Source,
+        remote: &'a Path,
+        replace: bool,
+        progress: transfer::Progress,
+    ) -> Pending<'a, Result<Sent, TransferError>>;
 
     /// Holds the host for one run until the guard is dropped or this process ends. It may be lost before, when somebody
     /// removes what holds it: [`Lease::check`] tells.

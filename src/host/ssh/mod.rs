@@ -27,7 +27,7 @@ pub use self::trust::{Look, Standing, remember};
 use self::connection::Connection;
 use super::local::describe;
 use super::remote::{Ending, Survivor, Task};
-use super::transfer::{self, TransferError};
+use super::transfer::{self, Sent, Source, TransferError};
 use super::{Claim, Command, Host, HostError, Lease, OnLoss, Output, Pending, Retry, Watch};
 
 /// How much longer than a command's own limit its answer may take.
@@ -153,6 +153,26 @@ impl SshHost {
                 Err(self.0.io(what, error.into()))
             }
         }
+    }
+}
+
+impl SshHost {
+    async fn upload(
+        &self,
+        source: &Source,
+        remote: &Path,
+        replace: bool,
+        progress: transfer::Progress,
+    ) -> Result<Sent, TransferError> {
+        let target = transfer::Target {
+            channels: self,
+            directory: self.directory(),
+        };
+        let options = transfer::Options {
+            progress,
+            ..transfer::Options::new(again(self.0.settings.patience))
+        };
+        transfer::upload(target, source, remote, replace, &options).await
     }
 }
 
@@ -454,6 +474,16 @@ impl Host for SshHost {
         local: &'a Path,
     ) -> Pending<'a, Result<(), HostError>> {
         Box::pin(self.download(remote, local))
+    }
+
+    fn send<'a>(
+        &'a self,
+        source: &'a Source,
+        remote: &'a Path,
+        replace: bool,
+        progress: transfer::Progress,
+    ) -> Pending<'a, Result<Sent, TransferError>> {
+        Box::pin(self.upload(source, remote, replace, progress))
     }
 
     fn lease<'a>(&'a self, claim: Claim<'a>) -> Pending<'a, Result<Lease, HostError>> {

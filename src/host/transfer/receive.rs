@@ -1,7 +1,7 @@
 //! The host's side of an upload, `assay agent store-receive`: says what it lacks, takes it into the cache, makes the files.
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use super::cache::{Cache, Part};
 use super::content::{self, Arriving};
 use super::error::{Fault, Stop, Tried, free};
-use super::list::{Entry, Kind, below, check, open, walk};
-use super::stage::Stage;
+use super::list::{Entry, Kind, below, check, open};
+use super::stage::{Stage, is_there};
 use super::wire::{Answer, Delivery, Packing, Place, Voice, Want, Wire};
 
 /// Contents that are asked for at a time: each is an open file.
@@ -92,30 +92,10 @@ impl<R: Read, W: Write> Receiving<'_, R, W> {
 
     /// Whether the wanted files are in their place already. Others are refused.
     fn is_there(&mut self, path: &Path, replace: bool) -> Result<bool, Stop> {
-        let exists = || Fault::Exists {
-            path: path.to_owned(),
-        };
-        match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            found => found.tried("look at", path)?,
-        };
-        let found = match walk(path) {
-            Ok(found) => found,
-            Err(Fault::Kind { .. }) => return Err(exists().into()),
-            Err(fault) => return Err(fault.into()),
-        };
-        let mut same = found.len() == self.entries.len();
-        for (found, wanted) in found.iter().zip(self.entries) {
-            let found = &found.entry;
-            same = same && found.path == wanted.path && found.mode == wanted.mode;
-            same = same && self.is_same(path, found, wanted)?;
-        }
-        let is_file = |entries: &[Entry]| entries.len() == 1 && entries[0].is_file();
-        match same {
-            true => Ok(true),
-            false if replace && is_file(self.entries) && found[0].entry.is_file() => Ok(false),
-            false => Err(exists().into()),
-        }
+        let entries = self.entries;
+        is_there(path, entries, replace, |found, wanted| {
+            self.is_same(path, found, wanted)
+        })
     }
 
     fn is_same(&mut self, root: &Path, found: &Entry, wanted: &Entry) -> Result<bool, Stop> {

@@ -61,6 +61,17 @@ impl Source {
             .count()
     }
 
+    /// The path in the tree and the content of each file.
+    pub(in crate::host) fn contents(&self) -> Result<Vec<(PathBuf, Vec<u8>)>, Fault> {
+        let files = self.0.entries.iter().filter(|entry| entry.is_file());
+        let read = |entry: &Entry| {
+            let path = self.0.path(entry);
+            let content = fs::read(&path).tried("read", &path)?;
+            Ok((entry.path.clone(), content))
+        };
+        files.map(read).collect()
+    }
+
     pub(super) fn all(&self) -> Arc<Files> {
         Arc::clone(&self.0)
     }
@@ -73,7 +84,8 @@ impl Source {
         }
     }
 
-    pub(super) fn root(&self) -> &Path {
+    /// What was read.
+    pub(in crate::host) fn root(&self) -> &Path {
         &self.0.root
     }
 }
@@ -115,6 +127,28 @@ impl Files {
     /// How the content of the file `number` is sent.
     pub(super) fn packing(&self, number: usize) -> Packing {
         self.details[number].packing
+    }
+
+    /// Copies the content of the file `number` into an empty one of this machine; they share blocks where they can.
+    pub(super) fn copy(
+        &self,
+        number: usize,
+        target: &mut fs::File,
+        step: &mut dyn FnMut(u64),
+    ) -> Result<(), Fault> {
+        let path = self.path(&self.entries[number]);
+        let (mut file, found) = open(&path)?;
+        if rustix::fs::ioctl_ficlone(&*target, &file).is_err() {
+            std::io::copy(&mut file, target).tried("copy", &path)?;
+        }
+        let after = file.metadata().tried("look at", &path)?;
+        let size = target.metadata().tried("look at", &path)?.len();
+        let stamp = self.details[number].stamp;
+        if found != stamp || Stamp::of(&after) != stamp || size != stamp.size() {
+            return Err(Fault::Changed { path });
+        }
+        step(size);
+        Ok(())
     }
 
     /// Sends the content of the file `number` from a byte on.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use tempfile::{TempDir, TempPath};
 
 use super::error::{Fault, Tried};
-use super::list::{Entry, Kind, below};
+use super::list::{Entry, Kind, below, walk};
 
 /// The most bytes of a name that its staging place repeats: names end at 255.
 const NAME: usize = 200;
@@ -119,6 +119,40 @@ impl Stage {
             Root::File(file) => drop(file.keep().ok()),
         }
         Ok(())
+    }
+}
+
+/// Whether the wanted entries are at `path` already; something else there is refused, unless `replace` lets a file take the
+/// place of another. `same` compares what stands at the same path with the same mode.
+pub(super) fn is_there<E: From<Fault>>(
+    path: &Path,
+    entries: &[Entry],
+    replace: bool,
+    mut same: impl FnMut(&Entry, &Entry) -> Result<bool, E>,
+) -> Result<bool, E> {
+    let exists = || Fault::Exists {
+        path: path.to_owned(),
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        found => found.tried("look at", path)?,
+    };
+    let found = match walk(path) {
+        Ok(found) => found,
+        Err(Fault::Kind { .. }) => return Err(exists().into()),
+        Err(fault) => return Err(fault.into()),
+    };
+    let mut is_same = found.len() == entries.len();
+    for (found, wanted) in found.iter().zip(entries) {
+        let found = &found.entry;
+        is_same = is_same && found.path == wanted.path && found.mode == wanted.mode;
+        is_same = is_same && same(found, wanted)?;
+    }
+    let is_file = |entries: &[Entry]| entries.len() == 1 && entries[0].is_file();
+    match is_same {
+        true => Ok(true),
+        false if replace && is_file(entries) && found[0].entry.is_file() => Ok(false),
+        false => Err(exists().into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{Error, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -74,9 +74,20 @@ impl Marker {
     /// Makes a new directory that carries this marker.
     pub(super) fn make(&self, directory: &Path) -> Result<(), SnapshotError> {
         fs::create_dir(directory).tried("make", directory)?;
+        self.mark(directory)
+    }
+
+    /// Puts this marker into a directory that has none.
+    pub(super) fn mark(&self, directory: &Path) -> Result<(), SnapshotError> {
         let (unfinished, path) = (directory.join(UNFINISHED), directory.join(MARKER_FILE));
         let mut text = serde_json::to_vec(self).expect("a marker is plain data");
         text.push(b'\n');
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).tried("remove", &unfinished);
+            }
+            _ => {}
+        }
         let mut file = File::create_new(&unfinished).tried("make", &unfinished)?;
         file.write_all(&text).tried("write", &unfinished)?;
         file.sync_all().tried("write", &unfinished)?;

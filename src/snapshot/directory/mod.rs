@@ -11,6 +11,7 @@
 mod content;
 mod manifest;
 mod marker;
+mod own;
 mod place;
 mod probe;
 mod progress;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 pub use manifest::{Entry, Kind, Manifest, Name};
 pub use marker::{MARKER_FILE, Marker};
+pub use own::{Standing, clear, hold, remains, standing};
 pub use probe::{Capabilities, probe};
 pub use progress::{Listener, Progress, Stage};
 use serde::{Deserialize, Serialize};

@@ -154,7 +154,7 @@ fn erase(
 }
 
 /// Lets the owner of a folder remove what is in it and in the folders below.
-fn make_writable(folder: &Path) -> Result<(), SnapshotError> {
+pub(super) fn make_writable(folder: &Path) -> Result<(), SnapshotError> {
     let mode = fs::symlink_metadata(folder)
         .tried("look at", folder)?
         .mode();

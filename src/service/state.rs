@@ -1,0 +1,293 @@
+//! What systemd says of units.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ServiceError, Systemd, name};
+
+/// What is asked for of each unit.
+pub(super) const PROPERTIES: [&str; 13] = [
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "MainPID",
+    "ExecMainStartTimestamp",
+    "ExecMainCode",
+    "ExecMainStatus",
+    "Result",
+    "NRestarts",
+    "MemoryCurrent",
+    "ControlGroup",
+    "Job",
+    "NeedDaemonReload",
+];
+/// `CLD_EXITED`: a program ended by itself; other codes are those of signals.
+const EXITED: &str = "1";
+
+/// The request of `service-status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The units.
+    pub units: Vec<String>,
+}
+
+/// What a unit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activity {
+    /// There is none of that name.
+    Absent,
+    /// It does not run.
+    Inactive,
+    /// It is about to run.
+    Starting,
+    /// It runs.
+    Active,
+    /// Its program ended, and will be started again.
+    Restarting,
+    /// It is about to end.
+    Stopping,
+    /// It ended otherwise than it should.
+    Failed,
+}
+
+impl fmt::Display for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absent => "absent",
+            Self::Inactive => "inactive",
+            Self::Starting => "starting",
+            Self::Active => "active",
+            Self::Restarting => "restarting",
+            Self::Stopping => "stopping",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// How a program last ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // What systemd itself says when it cannot carry out a unit.
+            Self::Status(200) => write!(f, "cannot enter its directory (status 200)"),
+            Self::Status(203) => write!(f, "cannot execute its program (status 203)"),
+            Self::Status(217) => write!(f, "cannot become its user (status 217)"),
+            Self::Status(status) => write!(f, "ended with status {status}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
+}
+
+/// A unit as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub activity: Activity,
+    /// Its main process.
+    pub pid: Option<u32>,
+    /// When its program was last started, µs of Unix time; always the same for one start. Older versions of systemd tell
+    /// seconds only.
+    pub started: Option<i64>,
+    /// For how long its program has run, µs.
+    pub uptime: Option<i64>,
+    /// How often systemd started its program again since the unit was started.
+    pub restarts: u32,
+    /// Bytes of memory of all its processes.
+    pub memory: Option<u64>,
+    /// How its program last ended, if it did since it was last started.
+    pub exit: Option<Exit>,
+}
+
+/// Looks at units, at the time `now` in µs of Unix time.
+///
+/// # Errors
+/// A name is none of a unit of assay, or systemd does not answer.
+pub fn status(request: &Status, systemd: &Systemd, now: i64) -> Result<Vec<State>, ServiceError> {
+    let units = names(&request.units)?;
+    if units.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shown = systemd.show(&units)?;
+    let states = units.iter().zip(&shown);
+    Ok(states.map(|(name, shown)| shown.state(name, now)).collect())
+}
+
+/// The names of units, each of which is one of assay.
+pub(super) fn names(units: &[String]) -> Result<Vec<&str>, ServiceError> {
+    let checked = units.iter().map(|unit| {
+        name::check(unit)?;
+        Ok(unit.as_str())
+    });
+    checked.collect()
+}
+
+/// The properties of a unit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown(HashMap<String, String>);
+
+impl Shown {
+    pub(super) fn read(text: &str) -> Self {
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        Self(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.text(key).parse().ok()
+    }
+
+    pub(super) fn state(&self, name: &str, now: i64) -> State {
+        let pid = self.pid();
+        let started = moment(self.text("ExecMainStartTimestamp"));
+        State {
+            name: name.to_owned(),
+            activity: self.activity(),
+            pid,
+            started,
+            uptime: pid.and(started).map(|started| (now - started).max(0)),
+            restarts: self.number("NRestarts").unwrap_or(0),
+            // What is not known is the largest number, or a text.
+            memory: self.number("MemoryCurrent").filter(|n| *n != u64::MAX),
+            exit: self.exit(),
+        }
+    }
+
+    pub(super) fn activity(&self) -> Activity {
+        match (self.text("ActiveState"), self.text("SubState")) {
+            (_, "auto-restart" | "auto-restart-queued") => Activity::Restarting,
+            ("active" | "reloading" | "refreshing", _) => Activity::Active,
+            ("activating", _) => Activity::Starting,
+            ("deactivating", _) => Activity::Stopping,
+            ("failed", _) => Activity::Failed,
+            _ if self.text("LoadState") == "not-found" => Activity::Absent,
+            _ => Activity::Inactive,
+        }
+    }
+
+    /// Why a file that is there is no unit: `bad-setting`.
+    pub(super) fn fault(&self) -> Option<&str> {
+        let state = self.text("LoadState");
+        matches!(state, "bad-setting" | "error" | "masked").then_some(state)
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.number("MainPID").filter(|pid| *pid != 0)
+    }
+
+    pub(super) fn restarts(&self) -> u32 {
+        self.number("NRestarts").unwrap_or(0)
+    }
+
+    /// Whether it is to be started or stopped, and this has not come to its end.
+    pub(super) fn has_job(&self) -> bool {
+        !matches!(self.text("Job"), "" | "0")
+    }
+
+    pub(super) fn group(&self) -> Option<&str> {
+        Some(self.text("ControlGroup")).filter(|group| group.len() > 1)
+    }
+
+    /// Whether systemd had to kill it when it was to stop.
+    pub(super) fn was_killed(&self) -> bool {
+        self.text("Result") == "timeout"
+    }
+
+    pub(super) fn exit(&self) -> Option<Exit> {
+        if self.pid().is_some() {
+            return None;
+        }
+        let status = self.number("ExecMainStatus")?;
+        match self.text("ExecMainCode") {
+            "" | "0" => None,
+            EXITED => Some(Exit::Status(status)),
+            _ => Some(Exit::Signal(status)),
+        }
+    }
+
+    /// How it ended, for people: `ended with status 1`.
+    pub(super) fn how(&self) -> String {
+        if let Some(fault) = self.fault() {
+            return format!("cannot be read by systemd ({fault})");
+        }
+        match (self.exit(), self.text("Result")) {
+            (Some(exit), "" | "success" | "exit-code" | "signal") => exit.to_string(),
+            (Some(exit), result) => format!("{exit} ({result})"),
+            (None, result) => format!("failed ({result})"),
+        }
+    }
+}
+
+/// Reads `Mon 2026-11-30 18:22:40.123456 UTC`; µs of Unix time.
+fn moment(text: &str) -> Option<i64> {
+    let mut words = text.strip_suffix(" UTC")?.split(' ').skip(1);
+    let (day, time) = (words.next()?, words.next()?);
+    let moment: jiff::Timestamp = format!("{day}T{time}Z").parse().ok()?;
+    Some(moment.as_microsecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Printed by systemd 252 for a unit that ran `sh -c 'exit 7'` with `Restart=always`.
+    const RESTARTING: &str = "MainPID=0\nNRestarts=2\nResult=exit-code\n\
+        ExecMainStartTimestamp=Mon 2026-11-30 18:22:40.123456 UTC\nExecMainCode=1\nExecMainStatus=7\nControlGroup=\n\
+        MemoryCurrent=[not set]\nLoadState=loaded\nActiveState=activating\nSubState=auto-restart\nNeedDaemonReload=no";
+
+    #[test]
+    fn a_unit_between_two_starts_shows_how_its_program_ended() {
+        let shown = Shown::read(RESTARTING);
+        let state = shown.state("assay-x.service", 0);
+        assert_eq!(state.activity, Activity::Restarting);
+        assert_eq!(state.exit, Some(Exit::Status(7)));
+        assert_eq!((state.restarts, state.pid, state.memory), (2, None, None));
+        // date -d '2026-11-30 18:22:40 UTC' +%s
+        assert_eq!(state.started, Some(1_796_062_960_123_456));
+        assert_eq!(state.uptime, None);
+        assert_eq!(shown.how(), "ended with status 7");
+    }
+
+    #[test]
+    fn times_in_seconds_and_none_are_read() {
+        assert_eq!(moment("Thu 1970-01-01 00:00:01 UTC"), Some(1_000_000));
+        for none in ["", "n/a", "0", "Thu 1970-01-01 00:00:01 CET"] {
+            assert_eq!(moment(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_unit_that_runs_has_no_exit_but_memory_and_uptime() {
+        let shown = Shown::read(
+            "MainPID=17\nExecMainCode=0\nExecMainStatus=0\nLoadState=loaded\nActiveState=active\nSubState=running\n\
+             MemoryCurrent=4096\nExecMainStartTimestamp=Thu 1970-01-01 00:00:01.000001 UTC\nJob=12",
+        );
+        let state = shown.state("u", 3_000_001);
+        assert_eq!((state.activity, state.pid), (Activity::Active, Some(17)));
+        assert_eq!((state.memory, state.uptime), (Some(4096), Some(2_000_000)));
+        assert_eq!(state.exit, None);
+        assert!(shown.has_job());
+    }
+
+    #[test]
+    fn a_unit_that_nobody_knows_is_absent() {
+        let shown = Shown::read("LoadState=not-found\nActiveState=inactive\nSubState=dead");
+        assert_eq!(shown.activity(), Activity::Absent);
+    }
+}
