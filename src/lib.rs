@@ -7,12 +7,14 @@
 //!
 //! | row | modules |
 //! |--:|---|
-//! | 5 | cli |
-//! | 4 | runner, report |
-//! | 3 | artifacts, database, snapshot, driver, load |
-//! | 2 | plan, statistics, host |
+//! | 7 | cli |
+//! | 6 | runner, report |
+//! | 5 | artifacts, database, driver, load |
+//! | 4 | plan, service |
+//! | 3 | pack, package, probe, snapshot |
+//! | 2 | host, statistics |
 //! | 1 | spec |
-//! | 0 | units, measurement |
+//! | 0 | units, measurement, template |
 
 #![cfg_attr(
     test,
@@ -27,6 +29,7 @@ pub mod host;
 pub mod load;
 pub mod measurement;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod runner;
 pub mod snapshot;
