@@ -12,7 +12,7 @@
 //! | 5 | artifacts, database, driver, load |
 //! | 4 | plan, service |
 //! | 3 | pack, snapshot |
-//! | 2 | statistics, host |
+//! | 2 | statistics, host, probe |
 //! | 1 | spec |
 //! | 0 | units, measurement, template |
 
@@ -30,6 +30,7 @@ pub mod load;
 pub mod measurement;
 pub mod pack;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod runner;
 pub mod service;

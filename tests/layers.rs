@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 8] = [
     &["units", "measurement", "template"],
     &["spec"],
-    &["statistics", "host"],
+    &["statistics", "host", "probe"],
     &["pack", "snapshot"],
     &["plan", "service"],
     &["artifacts", "database", "driver", "load"],

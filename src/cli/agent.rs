@@ -17,7 +17,7 @@ use super::output;
 use super::session::now;
 use crate::host::transfer::Served;
 use crate::host::{self, Reply, preflight};
-use crate::{database, load, service, snapshot};
+use crate::{database, load, probe, service, snapshot};
 
 /// Bytes that a pipe of a transfer holds; what any user may set (`/proc/sys/fs/pipe-max-size`).
 const PIPE: usize = 1 << 20;
@@ -113,22 +113,23 @@ fn work(name: &str, request: Value) -> Outcome {
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
-        name if name.starts_with("service-") => {
+        _ if name.starts_with("service-") => {
             let here = service::Here {
                 home: std::env::home_dir(),
                 now: now().as_microsecond(),
             };
-            service::agent(name, request, &here).map_or_else(|| unknown(name), outcome)
+            named(name, service::agent(name, request, &here))
         }
-        _ => match snapshot::agent(name, request, &mut |p| progress(&p)) {
-            Some(result) => outcome(result),
-            None => unknown(name),
-        },
+        _ if name.starts_with("probe-") => {
+            named(name, probe::agent(name, request, &mut |p| progress(&p)))
+        }
+        _ => named(name, snapshot::agent(name, request, &mut |p| progress(&p))),
     }
 }
 
-fn unknown(name: &str) -> Outcome {
-    Err(vec![format!("there is no agent `{name}`")])
+/// What came of a request to a family of agents; `None` where none has that name.
+fn named<E: std::error::Error>(name: &str, found: Option<Result<Value, E>>) -> Outcome {
+    found.map_or_else(|| Err(vec![format!("there is no agent `{name}`")]), outcome)
 }
 
 /// The host's directory need not be there yet, and is not made: looking changes nothing.

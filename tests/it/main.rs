@@ -15,6 +15,7 @@ mod load;
 mod local_run;
 mod plan;
 mod preflight;
+mod probe;
 mod report;
 mod runner;
 mod snapshot;
