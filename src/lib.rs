@@ -26,6 +26,7 @@ pub mod driver;
 pub mod host;
 pub mod load;
 pub mod measurement;
+pub mod package;
 pub mod plan;
 pub mod report;
 pub mod runner;

@@ -10,7 +10,14 @@ const ROWS: [&[&str]; 6] = [
     &["units", "measurement"],
     &["spec"],
     &["plan", "statistics", "host"],
-    &["artifacts", "database", "snapshot", "driver", "load"],
+    &[
+        "artifacts",
+        "database",
+        "snapshot",
+        "driver",
+        "load",
+        "package",
+    ],
     &["runner", "report"],
     &["cli"],
 ];
