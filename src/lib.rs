@@ -11,7 +11,7 @@
 //! | 6 | runner, report |
 //! | 5 | artifacts, database, driver, load |
 //! | 4 | plan, service |
-//! | 3 | pack, snapshot |
+//! | 3 | pack, package, snapshot |
 //! | 2 | statistics, host, probe |
 //! | 1 | spec |
 //! | 0 | units, measurement, template |
@@ -29,6 +29,7 @@ pub mod host;
 pub mod load;
 pub mod measurement;
 pub mod pack;
+pub mod package;
 pub mod plan;
 pub mod probe;
 pub mod report;

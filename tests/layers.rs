@@ -10,7 +10,7 @@ const ROWS: [&[&str]; 8] = [
     &["units", "measurement", "template"],
     &["spec"],
     &["statistics", "host", "probe"],
-    &["pack", "snapshot"],
+    &["pack", "package", "snapshot"],
     &["plan", "service"],
     &["artifacts", "database", "driver", "load"],
     &["runner", "report"],
