@@ -2,6 +2,7 @@
 //! Its processes may lie on many hosts; whoever calls these holds all of them.
 
 mod check;
+mod cluster;
 mod error;
 mod needs;
 mod sqlite;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
+pub use cluster::Cluster;
 pub use error::DatabaseError;
 pub use needs::{planned, purposes};
 pub use sqlite::{
@@ -23,7 +25,7 @@ use crate::host::{Bounds, Host, Pending};
 use crate::pack::{Packs, Programs};
 use crate::plan::{Deployment, Target};
 use crate::snapshot::Marker;
-use crate::spec::AtLimit;
+use crate::spec::Settle;
 
 /// The hosts of a plan by their names.
 pub type Hosts = BTreeMap<String, Arc<dyn Host>>;
@@ -81,9 +83,9 @@ pub trait Database: Send + Sync {
     /// Its folders of data.
     fn places(&self) -> Vec<Place>;
 
-    /// Puts it on its hosts: empty folders, programs, configuration. What a deploy that was cut short left is replaced.
-    /// Returns what is to be recorded.
-    fn deploy<'a>(&'a self, work: Work<'a>) -> Done<'a, serde_json::Value>;
+    /// Puts it on its hosts: folders, programs, configuration. What a deploy that was cut short left is replaced; data that
+    /// is there is, too, if it is to be `fresh`. Returns what is to be recorded.
+    fn deploy<'a>(&'a self, fresh: bool, work: Work<'a>) -> Done<'a, serde_json::Value>;
 
     /// Starts it, waits until it answers, applies its tunables and reads them back.
     fn start<'a>(&'a self, work: Work<'a>) -> Done<'a, Effective>;
@@ -101,8 +103,8 @@ pub trait Database: Send + Sync {
     }
 
     /// Waits until it is quiet. Returns what was not at the limit, when that is only worth a warning.
-    fn settle<'a>(&'a self, at_limit: AtLimit, work: Work<'a>) -> Done<'a, Option<String>> {
-        let _ = at_limit;
+    fn settle<'a>(&'a self, settle: &'a Settle, work: Work<'a>) -> Done<'a, Option<String>> {
+        let _ = settle;
         drop(work);
         Box::pin(async { Ok(None) })
     }
@@ -163,6 +165,6 @@ pub fn of(parts: Parts<'_>) -> Result<Box<dyn Database>, DatabaseError> {
     let pack = parts.packs.get(&parts.deployment.system)?;
     match pack.form.programs {
         Programs::Builtin => Ok(Box::new(Sqlite::new(parts))),
-        Programs::Packages | Programs::Installed => todo!(),
+        Programs::Packages | Programs::Installed => Ok(Box::new(Cluster::new(parts)?)),
     }
 }

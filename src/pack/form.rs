@@ -105,6 +105,11 @@ pub struct Account {
     pub user: String,
     /// the database that is there
     pub database: String,
+    /// the socket that assay connects to as this user (default: the entry's address and port). *Template*
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
+    /// whether the user may only come from its own host, so that drivers need another (default false)
+    pub local: bool,
 }
 
 impl Default for Account {
@@ -112,6 +117,8 @@ impl Default for Account {
         Self {
             user: "root".to_owned(),
             database: "test".to_owned(),
+            socket: None,
+            local: false,
         }
     }
 }

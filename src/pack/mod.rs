@@ -4,7 +4,9 @@
 mod check;
 mod form;
 mod host;
+mod layers;
 pub mod settings;
+mod version;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ pub use self::form::{
     Protocol, Reading, Role, Run, Sql, Statement, Test, Unit,
 };
 pub use self::host::{HostSection, Purposes};
+pub use self::layers::{layered, text};
+pub use self::version::{Version, VersionError, VersionRange};
 use crate::spec::{self, Problems, Text};
 
 #[derive(RustEmbed)]

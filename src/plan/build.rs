@@ -7,7 +7,8 @@ use sha2::{Digest as _, Sha256};
 use super::instance::instances;
 use super::order::{Slot, arrange};
 use super::{Action, Balancer, Cell, Deployment, Measure, Plan, Round, Step};
-use crate::pack::{PackError, Packs, settings};
+use crate::pack::settings::flatten;
+use crate::pack::{self, PackError, Packs};
 use crate::spec::{
     Config, Dataset, Engine, Experiment, Inventory, Limits, Name, Placement, Restore, Variant,
     Workload,
@@ -175,11 +176,9 @@ fn merged(cluster: &Config, variant: &Config) -> BTreeMap<String, BTreeMap<Strin
     for (component, tunables) in cluster.iter().chain(variant) {
         let known = all.entry(component.to_string()).or_default();
         for (name, value) in tunables {
-            let flat = settings::flat(name.as_str(), &value.0);
-            known.extend(
-                flat.into_iter()
-                    .map(|(key, value)| (key, settings::text(&value))),
-            );
+            let layer = serde_json::json!({ name.as_str(): value.0 });
+            let flat = flatten(&layer).unwrap_or_default();
+            known.extend(flat.into_iter().map(|(key, value)| (key, pack::text(&value))));
         }
     }
     all
@@ -318,10 +317,9 @@ fn round(
     }
     steps.push(step(Action::Start, limits.start));
     if has_settle {
-        steps.push(step(
-            Action::Settle(rounds.settle.at_limit),
-            rounds.settle.timeout,
-        ));
+        let settle = rounds.settle.clone();
+        let limit = Duration(settle.timeout.0 + limits.grace.0);
+        steps.push(step(Action::Settle(settle), limit));
     }
     steps.push(step(Action::Measure(measure), longest));
     steps.push(step(Action::Stop, limits.start));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::build::hosts;
-use crate::pack::{Pack, Role, settings};
+use crate::pack::{Pack, Role, layered};
 use crate::spec::{
     Cluster, Experiment, Inventory, LoadBalancer, Name, Placement, ResourceControl, Setting,
     Variant,
@@ -226,7 +226,7 @@ impl Shape<'_> {
         }
         layers.extend(own.cloned());
         layers.extend(form.config.as_ref().map(|file| object(&file.forced)));
-        settings::layered(&layers)
+        layered(&layers)
     }
 }
 

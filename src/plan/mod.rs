@@ -19,7 +19,7 @@ pub use job::{Job, LoadRun, Progress, Target, Work};
 pub use text::text;
 
 use crate::spec::{
-    AtLimit, Dataset, Deploy, Method, Metric, OnFailure, Order, Packages, Restore, User, Workload,
+    Dataset, Deploy, Method, Metric, OnFailure, Order, Packages, Restore, Settle, User, Workload,
 };
 use crate::units::Duration;
 
@@ -182,8 +182,8 @@ pub enum Action {
     Start,
     /// Loads one dataset.
     Load(Dataset),
-    /// Waits until the system is quiet, for as long as the step's limit.
-    Settle(AtLimit),
+    /// Waits until the system is quiet.
+    Settle(Settle),
     /// Stops the system cleanly.
     Stop,
     /// Keeps a cold copy of the data.

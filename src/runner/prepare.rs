@@ -173,7 +173,7 @@ impl Runner<'_> {
         };
         match &step.action {
             Action::Deploy => {
-                let record = site.database.deploy(work).await?;
+                let record = site.database.deploy(true, work).await?;
                 Ok(Some(record).filter(|record| !record.is_null()))
             }
             Action::Start => {

@@ -276,8 +276,8 @@ impl Runner<'_> {
                 let effective = site.database.start(work).await?;
                 self.same_as_prepared(site, &effective)
             }
-            Action::Settle(at_limit) => {
-                so_far.restless = site.database.settle(*at_limit, work).await?;
+            Action::Settle(settle) => {
+                so_far.restless = site.database.settle(settle, work).await?;
                 Ok(())
             }
             Action::Measure(measure) => self.measure(site, measure, body, so_far).await,

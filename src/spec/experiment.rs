@@ -358,6 +358,8 @@ pub struct Settle {
     pub timeout: Duration,
     /// what becomes of a round that begins before that
     pub at_limit: AtLimit,
+    /// how far apart two looks are at what must stay the same (default 10s)
+    pub window: Duration,
 }
 
 impl Settle {
@@ -371,6 +373,7 @@ impl Default for Settle {
         Self {
             timeout: Duration::from_secs(600),
             at_limit: AtLimit::default(),
+            window: Duration::from_secs(10),
         }
     }
 }

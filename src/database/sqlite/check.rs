@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::COMPONENT;
 use super::file::{is_built_in, sqlite_version};
 use super::tunables::{TUNABLES, tunable};
-use crate::pack::settings;
+use crate::pack;
 use crate::spec::{
     Config, Driver, Experiment, Inventory, Name, Placement, Problem, Setting, Variant,
 };
@@ -118,7 +118,7 @@ fn of_component<'a>(
 ) -> impl Iterator<Item = Problem> + 'a {
     let tunables = tunables.iter();
     tunables.filter_map(move |(name, value)| {
-        check_tunable(path, name.as_str(), &settings::text(&value.0))
+        check_tunable(path, name.as_str(), &pack::text(&value.0))
     })
 }
 
@@ -177,7 +177,7 @@ fn exclusive(experiment: &Experiment) -> Vec<Problem> {
         return Vec::new();
     };
     let mode = |config: &Config| -> Option<bool> {
-        let mode = settings::text(&config.get(COMPONENT)?.get(NAME)?.0);
+        let mode = pack::text(&config.get(COMPONENT)?.get(NAME)?.0);
         Some(mode.eq_ignore_ascii_case("exclusive"))
     };
     let mut owners: Vec<String> = Vec::new();

@@ -86,13 +86,15 @@ impl Database for Sqlite {
         }]
     }
 
-    fn deploy<'a>(&'a self, work: Work<'a>) -> Done<'a, serde_json::Value> {
+    fn deploy<'a>(&'a self, fresh: bool, work: Work<'a>) -> Done<'a, serde_json::Value> {
         Box::pin(async move {
             let place = MarkedDirectory {
                 directory: data(&self.base),
                 marker: self.marker.clone(),
             };
-            let () = ask(&*self.host, "deploy", &place, work.bounds).await?;
+            if fresh {
+                let () = ask(&*self.host, "deploy", &place, work.bounds).await?;
+            }
             Ok(serde_json::Value::Null)
         })
     }
