@@ -1,7 +1,13 @@
 //! Why something could not be done to a database.
 
+use std::time::Duration;
+
+use super::cluster::Member;
+use crate::host::transfer::TransferError;
 use crate::host::{AgentError, HostError};
 use crate::pack::PackError;
+use crate::package::PackageError;
+use crate::service::UnitError;
 use crate::template::TemplateError;
 
 /// Why something could not be done to a database.
@@ -19,6 +25,23 @@ pub enum DatabaseError {
     /// A file or command cannot be rendered.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A package cannot be obtained.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// A file cannot be brought to a host.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+    /// A unit cannot be written.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A process did not stop when it was asked to.
+    #[error("`{instance}` did not stop within {} and was killed", humantime::format_duration(*limit))]
+    Killed {
+        /// The instance.
+        instance: String,
+        /// The limit.
+        limit: Duration,
+    },
     /// Something at one instance failed.
     #[error("{what} `{instance}`")]
     Instance {
@@ -65,14 +88,31 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
+    /// The error of something that was tried at an instance.
+    pub(super) fn of(self, what: &'static str, member: &Member) -> Self {
+        if self.host().is_some() {
+            return self;
+        }
+        Self::Instance {
+            what,
+            instance: member.instance.id.clone(),
+            source: Box::new(self),
+        }
+    }
+
     /// The failure of a host that is behind it.
     #[must_use]
     pub fn host(&self) -> Option<&HostError> {
         match self {
             Self::Agent(AgentError::Host(host)) | Self::Host(host) => Some(host),
             Self::Instance { source, .. } => source.host(),
+            Self::Transfer(TransferError::Host(host)) => Some(host),
             Self::Agent(_)
             | Self::Pack(_)
+            | Self::Package(_)
+            | Self::Transfer(_)
+            | Self::Unit(_)
+            | Self::Killed { .. }
             | Self::Template(_)
             | Self::NotEffective { .. }
             | Self::Version { .. }

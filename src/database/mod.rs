@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Rendered};
 pub use error::DatabaseError;
 pub use needs::{planned, purposes};
 pub use sqlite::{

@@ -54,9 +54,7 @@ pub fn nest(settings: &Settings) -> Result<Value, SettingsError> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();
         for part in parts {
-            let inner = map
-                .entry(part)
-                .or_insert_with(|| Value::Object(Map::new()));
+            let inner = map.entry(part).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = inner else {
                 return Err(SettingsError::Twice(key));
             };
@@ -77,7 +75,11 @@ pub fn merge(base: Settings, over: Settings) -> Result<Settings, SettingsError> 
     without_clashes(merged)
 }
 
-fn collect(prefix: &str, map: &Map<String, Value>, flat: &mut Settings) -> Result<(), SettingsError> {
+fn collect(
+    prefix: &str,
+    map: &Map<String, Value>,
+    flat: &mut Settings,
+) -> Result<(), SettingsError> {
     for (key, value) in map {
         let path = format!("{prefix}{key}");
         if key.split('.').any(str::is_empty) {
@@ -148,9 +150,15 @@ mod tests {
     #[test]
     fn a_value_and_a_map_under_one_key_are_an_error_that_names_both() {
         let error = flatten(&json!({"log": "x", "log.level": "y"})).unwrap_err();
-        assert_eq!(error.to_string(), "`log` is a value, and `log.level` is below it");
+        assert_eq!(
+            error.to_string(),
+            "`log` is a value, and `log.level` is below it"
+        );
         let error = flatten(&json!({"a": {"b": [1]}, "a.b": {"c": {"d": 1}}})).unwrap_err();
-        assert_eq!(error.to_string(), "`a.b` is a value, and `a.b.c.d` is below it");
+        assert_eq!(
+            error.to_string(),
+            "`a.b` is a value, and `a.b.c.d` is below it"
+        );
         let over = flatten(&json!({"log": {"level": "y"}})).unwrap();
         let base = flatten(&json!({"log": "x"})).unwrap();
         assert!(merge(base.clone(), over.clone()).is_err());

@@ -238,17 +238,30 @@ mod tests {
         for (text, shown) in cases {
             assert_eq!(version(text).to_string(), shown);
         }
-        for text in ["", "v", "latest", "6.1.2.3", "6..1", "v6.x", "+6.1", "v6.1-"] {
+        for text in [
+            "", "v", "latest", "6.1.2.3", "6..1", "v6.x", "+6.1", "v6.1-",
+        ] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn nightly_is_the_newest_and_a_pre_release_older_than_its_release() {
-        let ascending = ["v4.0.16", "v6.1.2", "v6.1.10", "v8.5.0-alpha", "v8.5.0", "nightly"];
+        let ascending = [
+            "v4.0.16",
+            "v6.1.2",
+            "v6.1.10",
+            "v8.5.0-alpha",
+            "v8.5.0",
+            "nightly",
+        ];
         let versions = ascending.map(version);
         assert!(versions.is_sorted());
-        assert!(versions.iter().all(|v| v.is_nightly() == (v.to_string() == "nightly")));
+        assert!(
+            versions
+                .iter()
+                .all(|v| v.is_nightly() == (v.to_string() == "nightly"))
+        );
     }
 
     #[test]
@@ -262,8 +275,16 @@ mod tests {
     #[test]
     fn a_range_takes_partial_versions_and_alternatives() {
         let cases = [
-            (">=6.0, <6.5.1", "v6.0.0 v6.1.7 v6.5.0", "v5.4.3 v6.5.1 v6.6.0 nightly"),
-            (">=6.5.7, <6.6 || >=7.1", "v6.5.7 v6.5.12 v7.1.0 v8.5.0 nightly", "v6.5.6 v6.6.0 v7.0.0"),
+            (
+                ">=6.0, <6.5.1",
+                "v6.0.0 v6.1.7 v6.5.0",
+                "v5.4.3 v6.5.1 v6.6.0 nightly",
+            ),
+            (
+                ">=6.5.7, <6.6 || >=7.1",
+                "v6.5.7 v6.5.12 v7.1.0 v8.5.0 nightly",
+                "v6.5.6 v6.6.0 v7.0.0",
+            ),
             ("6.1", "v6.1.0 v6.1.7", "v6.0.0 v6.2.0 nightly"),
             ("=v6.1.2", "v6.1.2", "v6.1.3"),
             ("<=6.1", "v5.4.3 v6.1.0 v6.1.7", "v6.2.0 nightly"),

@@ -178,7 +178,10 @@ fn merged(cluster: &Config, variant: &Config) -> BTreeMap<String, BTreeMap<Strin
         for (name, value) in tunables {
             let layer = serde_json::json!({ name.as_str(): value.0 });
             let flat = flatten(&layer).unwrap_or_default();
-            known.extend(flat.into_iter().map(|(key, value)| (key, pack::text(&value))));
+            known.extend(
+                flat.into_iter()
+                    .map(|(key, value)| (key, pack::text(&value))),
+            );
         }
     }
     all

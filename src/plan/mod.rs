@@ -7,6 +7,7 @@ mod instance;
 mod job;
 mod order;
 mod text;
+mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,12 @@ use serde::{Deserialize, Serialize};
 pub use build::{BALANCER, build};
 pub use estimate::{Estimate, estimate, estimate_steps};
 pub use instance::{COMMON, Instance};
-pub use job::{Job, LoadRun, Progress, Target, Work};
+pub use job::{Address, Job, LoadRun, Progress, Protocol, SqlTarget, Target, Tls, Work};
 pub use text::text;
+pub use tool::{
+    Listen, Loading, Probe, Refusal, Seconds, StepRecord, Tool, ToolFile, ToolRecord, ToolStep,
+    Versions,
+};
 
 use crate::spec::{
     Dataset, Deploy, Method, Metric, OnFailure, Order, Packages, Restore, Settle, User, Workload,

@@ -192,7 +192,7 @@ impl Runner<'_> {
                     &site.database.target(),
                     dataset,
                     context.plan.seed,
-                );
+                )?;
                 let loaded = self.drive(site, &order, bounds, &mut prepared.log).await?;
                 if dataset.then.contains(&Then::Analyze) {
                     self.analyze(site, bounds).await?;

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Context, StepError};
 use crate::artifacts::Tunables;
 use crate::database::{self, Database, Parts};
-use crate::driver::{LoadDriver, Native};
+use crate::driver::{LoadDriver, Native, Sysbench};
 use crate::host::{AgentError, Bounds, Host, ask};
 use crate::plan::Deployment;
 use crate::snapshot::{
@@ -236,6 +236,6 @@ fn attention<'a>(
 pub(super) fn driver(driver: Driver) -> &'static dyn LoadDriver {
     match driver {
         Driver::Native => &Native,
-        Driver::Sysbench => todo!(),
+        Driver::Sysbench => &Sysbench,
     }
 }

@@ -161,7 +161,7 @@ pub struct Dataset {
     pub then: Vec<Then>,
     /// sysbench as driver: further options, without the dashes before them
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub options: IndexMap<Name, Scalar>,
+    pub options: IndexMap<String, Scalar>,
 }
 
 /// What is done with loaded tables.
@@ -255,7 +255,7 @@ pub struct Workload {
     pub skip_trx: Option<bool>,
     /// sysbench: further options, without the dashes before them
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub options: IndexMap<Name, Scalar>,
+    pub options: IndexMap<String, Scalar>,
 }
 
 /// The workloads of the native driver: YCSB A to F and sysbench's OLTP set.

@@ -22,4 +22,5 @@ mod snapshot;
 mod spec;
 mod ssh;
 mod ssh_keys;
+mod sysbench;
 mod transfer;

@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn toml_has_its_single_values_before_its_tables() {
-        let config = json!({"log": {"level": "error"}, "a": 1, "b": {"c": [1, 2], "d": {"e": true}}});
+        let config =
+            json!({"log": {"level": "error"}, "a": 1, "b": {"c": [1, 2], "d": {"e": true}}});
         let written = written(ConfigFormat::Toml, None, config.clone());
         let read: Value = toml::from_str(&written).unwrap();
         assert_eq!(read, config);

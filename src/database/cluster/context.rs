@@ -143,7 +143,12 @@ impl Scene {
         text: &str,
         context: &Value,
     ) -> Result<String, TemplateError> {
-        template::render(&self.environment(), name, text, &Shown::from(Serde(context)))
+        template::render(
+            &self.environment(),
+            name,
+            text,
+            &Shown::from(Serde(context)),
+        )
     }
 
     fn environment(&self) -> Environment<'static> {

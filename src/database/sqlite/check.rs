@@ -117,9 +117,8 @@ fn of_component<'a>(
     tunables: &'a IndexMap<Name, Setting>,
 ) -> impl Iterator<Item = Problem> + 'a {
     let tunables = tunables.iter();
-    tunables.filter_map(move |(name, value)| {
-        check_tunable(path, name.as_str(), &pack::text(&value.0))
-    })
+    tunables
+        .filter_map(move |(name, value)| check_tunable(path, name.as_str(), &pack::text(&value.0)))
 }
 
 fn check_tunable(prefix: &str, name: &str, value: &str) -> Option<Problem> {

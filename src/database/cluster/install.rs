@@ -1,0 +1,319 @@
+//! Puts a cluster on its hosts: folders, files and units, programs, empty data, the programs' own checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+
+use super::render::{EXECUTABLE, PRIVATE};
+use super::{Cluster, DatabaseError, Member, Work, render::Rendered};
+use crate::host::{Bounds, Host, ask};
+use crate::pack;
+use crate::service::{
+    Directory, File, Install, Installed, Ran, Removal, Remove, Removed, UnitFile, unit_prefix,
+};
+use crate::snapshot::MarkedDirectory;
+use crate::units;
+
+/// The longest that units may take to stop before their files are removed.
+const STOPPING: Duration = Duration::from_secs(90);
+/// The mode of a folder, and of one with data.
+const FOLDER: u32 = 0o755;
+const DATA: u32 = 0o750;
+
+impl Cluster {
+    /// Installs everything. Returns what is recorded: packages, and files that were written.
+    pub(super) async fn install(
+        &self,
+        fresh: bool,
+        work: Work<'_>,
+    ) -> Result<Value, DatabaseError> {
+        let Work { hosts, bounds, say } = work;
+        say("packages");
+        let packages = self.obtain(hosts, bounds, say).await?;
+        say("folders and files");
+        let names = self.host_names();
+        let each = names.iter().map(async |name| {
+            let host = &*hosts[*name];
+            if fresh {
+                self.clear(host, bounds).await?;
+            }
+            let request = self.request(name)?;
+            let installed: Installed = ask(host, "service-install", &request, bounds).await?;
+            Ok::<_, DatabaseError>(installed)
+        });
+        try_join_all(each).await?;
+        say("programs");
+        let each = self.members.iter().map(async |member| {
+            let host = &*hosts[&member.instance.host];
+            self.bring(host, member, &packages).await
+        });
+        try_join_all(each).await?;
+        say("data and checks");
+        let each = self.members.iter().map(async |member| {
+            let host = &*hosts[&member.instance.host];
+            self.initialise(host, member, bounds).await?;
+            self.check(host, member, bounds).await
+        });
+        try_join_all(each).await?;
+        Ok(json!({ "packages": packages.records() }))
+    }
+
+    /// The hosts that it lies on, each once.
+    pub(super) fn host_names(&self) -> BTreeSet<&str> {
+        let hosts = self.members.iter().map(|m| &*m.instance.host);
+        hosts.collect()
+    }
+
+    fn here<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Member> {
+        self.members.iter().filter(move |m| m.instance.host == host)
+    }
+
+    /// Removes what an earlier deploy left on a host, data and snapshots included.
+    async fn clear(&self, host: &dyn Host, bounds: Bounds<'_>) -> Result<(), DatabaseError> {
+        let request = Remove {
+            removal: self.removal(host.name()),
+            keep: Vec::new(),
+            limit: STOPPING,
+        };
+        let _: Removed = ask(host, "service-remove", &request, bounds).await?;
+        Ok(())
+    }
+
+    /// What belongs to the deployment on a host.
+    #[must_use]
+    pub fn removal(&self, host: &str) -> Removal {
+        let marker = &self.scene.marker;
+        let base = self.base(host);
+        let roots = self.here(host).flat_map(roots);
+        let elsewhere = roots.filter(|root| !root.starts_with(&base));
+        Removal {
+            unit_prefix: unit_prefix(marker),
+            marker: marker.clone(),
+            host_directory: self.directories[host].clone(),
+            directories: elsewhere.collect::<BTreeSet<_>>().into_iter().collect(),
+            base,
+        }
+    }
+
+    /// What is installed on a host.
+    fn request(&self, host: &str) -> Result<Install, DatabaseError> {
+        let base = self.base(host);
+        let mut directories: BTreeMap<PathBuf, Directory> = BTreeMap::new();
+        let mut add = |path: &Path, owner: Option<&String>, mode: u32, marked: bool| {
+            let directory = Directory {
+                path: path.to_owned(),
+                owner: owner.cloned(),
+                mode,
+                marked,
+            };
+            directories.insert(path.to_owned(), directory);
+        };
+        let (mut files, mut units) = (Vec::new(), Vec::new());
+        for member in self.here(host) {
+            for root in roots(member).filter(|root| !root.starts_with(&base)) {
+                add(&root, None, FOLDER, true);
+            }
+            for parent in [
+                Some(&member.deploy),
+                member.data.as_ref(),
+                Some(&member.log),
+            ] {
+                if let Some(parent) = parent.and_then(|path| path.parent()) {
+                    add(parent, None, FOLDER, false);
+                }
+            }
+            add(&member.deploy, None, FOLDER, false);
+            add(&member.log, member.user.as_ref(), FOLDER, false);
+            if let Some(data) = &member.data {
+                add(data, member.user.as_ref(), DATA, true);
+            }
+            for file in self.files(member)? {
+                if let Some(parent) = file.path.parent() {
+                    add(parent, None, FOLDER, false);
+                }
+                files.push(installed_file(file, member));
+            }
+            units.push(UnitFile {
+                name: member.unit.clone(),
+                content: self.unit(member)?,
+            });
+        }
+        Ok(Install {
+            marker: self.scene.marker.clone(),
+            host_directory: self.directories[host].clone(),
+            base,
+            directories: directories.into_values().collect(),
+            files,
+            units,
+        })
+    }
+
+    /// Runs what fills an empty data directory.
+    async fn initialise(
+        &self,
+        host: &dyn Host,
+        member: &Member,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let (Some(data), role) = (&member.data, member.role()) else {
+            return Ok(());
+        };
+        if role.initialise.is_empty() || !is_empty(host, data, bounds).await? {
+            return Ok(());
+        }
+        for run in &role.initialise {
+            if !self.applies(run.versions.as_deref()) {
+                continue;
+            }
+            let ran = self.run(host, member, run, bounds).await;
+            let ran = ran.and_then(|ran| {
+                if ran.is_success() {
+                    Ok(())
+                } else {
+                    Err(DatabaseError::Other(said(&ran)))
+                }
+            });
+            if let Err(error) = ran {
+                // Half of a data directory would be taken for a whole one the next time.
+                let place = MarkedDirectory {
+                    directory: data.clone(),
+                    marker: self.scene.marker.clone(),
+                };
+                let () = ask(host, "deploy", &place, bounds).await?;
+                let _: Installed =
+                    ask(host, "service-install", &self.request(host.name())?, bounds).await?;
+                return Err(error.of("cannot initialise the data of", member));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the program check its own configuration.
+    async fn check(
+        &self,
+        host: &dyn Host,
+        member: &Member,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let Some(run) = &member.role().check else {
+            return Ok(());
+        };
+        if !self.applies(run.versions.as_deref()) {
+            return Ok(());
+        }
+        let ran = self.run(host, member, run, bounds).await?;
+        let unsupported = run.unsupported.as_deref();
+        let unsupported = unsupported.and_then(|pattern| regex::Regex::new(pattern).ok());
+        let knows = unsupported
+            .is_none_or(|pattern| !pattern.is_match(&ran.stderr) && !pattern.is_match(&ran.stdout));
+        if ran.is_success() || !knows {
+            return Ok(());
+        }
+        let error = DatabaseError::Other(said(&ran));
+        Err(error.of("the configuration is refused by", member))
+    }
+
+    /// Runs a command of the pack to its end.
+    pub(super) async fn run(
+        &self,
+        host: &dyn Host,
+        member: &Member,
+        run: &pack::Run,
+        bounds: Bounds<'_>,
+    ) -> Result<Ran, DatabaseError> {
+        let command = self.texts(member, "a command", &run.command)?;
+        let request = command_of(member, &command, run.limit);
+        Ok(ask(host, "service-run", &request, bounds).await?)
+    }
+}
+
+/// A command as it is run for a member.
+pub(super) fn command_of(
+    member: &Member,
+    command: &[String],
+    limit: units::Duration,
+) -> crate::service::Run {
+    let (program, args) = command
+        .split_first()
+        .map_or(("", &[][..]), |(p, a)| (&**p, a));
+    crate::service::Run {
+        program: PathBuf::from(program),
+        args: args.to_vec(),
+        env: BTreeMap::new(),
+        directory: Some(member.deploy.clone()),
+        owner: member.user.clone(),
+        limit: limit.0,
+        stdin: String::new(),
+    }
+}
+
+/// What a command that failed said.
+pub(super) fn said(ran: &Ran) -> String {
+    let text = match ran.stderr.trim() {
+        "" => ran.stdout.trim(),
+        text => text,
+    };
+    let ended = match ran.status {
+        Some(status) => format!("it ended with status {status}"),
+        None => "it was killed".to_owned(),
+    };
+    if text.is_empty() {
+        ended
+    } else {
+        format!("{ended}: {text}")
+    }
+}
+
+fn installed_file(file: Rendered, member: &Member) -> File {
+    File {
+        path: file.path,
+        content: file.content,
+        mode: if file.executable { EXECUTABLE } else { PRIVATE },
+        owner: member.user.clone(),
+    }
+}
+
+/// The folders of a member that carry the deployment's marker: what lies in them is its own.
+fn roots(member: &Member) -> impl Iterator<Item = PathBuf> + '_ {
+    let up = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
+    let own_log = member.log.starts_with(&member.deploy);
+    let log = (!own_log).then(|| up(&member.log)).flatten();
+    let data = member.data.as_deref().and_then(up);
+    up(&member.deploy).into_iter().chain(data).chain(log)
+}
+
+/// Whether there is nothing in a folder but what is assay's own.
+async fn is_empty(
+    host: &dyn Host,
+    folder: &Path,
+    bounds: Bounds<'_>,
+) -> Result<bool, DatabaseError> {
+    let request = crate::service::Run {
+        program: PathBuf::from("/usr/bin/find"),
+        args: [
+            &*folder.to_string_lossy(),
+            "-mindepth",
+            "1",
+            "-not",
+            "-name",
+            ".assay-*",
+            "-print",
+            "-quit",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        env: BTreeMap::new(),
+        directory: None,
+        owner: None,
+        limit: Duration::from_secs(60),
+        stdin: String::new(),
+    };
+    let ran: Ran = ask(host, "service-run", &request, bounds).await?;
+    if ran.is_success() {
+        return Ok(ran.stdout.trim().is_empty());
+    }
+    Err(DatabaseError::Other(said(&ran)))
+}
