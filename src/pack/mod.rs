@@ -1,0 +1,3 @@
+//! Packs: what a system is made of and what it wants.
+
+pub mod version;
