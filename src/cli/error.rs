@@ -347,7 +347,9 @@ impl From<PackError> for Failure {
     fn from(error: PackError) -> Self {
         let code = match error {
             PackError::NoSystem { .. } => Code::Usage,
-            PackError::Wrong { .. } | PackError::Read { .. } => Code::Usage,
+            PackError::Wrong { .. } | PackError::Keys { .. } | PackError::Read { .. } => {
+                Code::Usage
+            }
         };
         Self::from_error(code, &error)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::sqlite;
+use super::{sqlite, tunables};
 use crate::pack::{Pack, PackError, Packs, Programs, Protocol, Role};
 use crate::plan::{self, COMMON, Instance};
 use crate::spec::{
@@ -86,7 +86,9 @@ impl Check<'_> {
                 self.report(path, format!("there is no system `{name}`"), Some(help));
                 None
             }
-            Err(error @ (PackError::Wrong { .. } | PackError::Read { .. })) => {
+            Err(
+                error @ (PackError::Wrong { .. } | PackError::Keys { .. } | PackError::Read { .. }),
+            ) => {
                 let help = "see `assay packs check`".to_owned();
                 self.report(path, error.to_string(), Some(help));
                 None
@@ -294,6 +296,9 @@ impl Check<'_> {
         let Ok(plan) = plan::build(self.experiment, inventory, self.packs, "") else {
             return;
         };
+        let judged = tunables(self.experiment, &plan, self.packs, &|_| (None, None));
+        let errors = judged.into_iter().filter(|judged| judged.is_error);
+        self.found.extend(errors.map(|judged| judged.problem));
         for deployment in &plan.deployments {
             let owner = format!("variants.{}", deployment.id);
             for message in clashes(&deployment.instances) {

@@ -6,6 +6,7 @@ mod cluster;
 mod error;
 mod needs;
 mod sqlite;
+mod tunables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub use needs::{planned, purposes};
 pub use sqlite::{
     Pragma, Sqlite, SqliteError, SqliteFile, agent_start, agent_stop, sqlite_version,
 };
+pub use tunables::{Judged, Machine, tunables};
 
 use crate::host::{Bounds, Host, Pending};
 use crate::pack::{Packs, Programs};

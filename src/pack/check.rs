@@ -261,7 +261,9 @@ impl Check<'_> {
             }
             None => {
                 let names = self.files.keys().map(String::as_str);
-                let known: Vec<&str> = names.filter(|name| *name != super::SYSTEM).collect();
+                let known: Vec<&str> = names
+                    .filter(|name| ![super::SYSTEM, super::KEYS].contains(name))
+                    .collect();
                 let message = format!(
                     "the pack has no file `{file}`; its files are {}",
                     known.join(", ")

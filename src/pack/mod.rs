@@ -4,6 +4,7 @@
 mod check;
 mod form;
 mod host;
+pub mod keys;
 mod layers;
 pub mod settings;
 mod version;
@@ -19,6 +20,7 @@ pub use self::form::{
     Protocol, Reading, Role, Run, Sql, Statement, Test, Unit,
 };
 pub use self::host::{HostSection, Purposes};
+use self::keys::{Keys, KeysError};
 pub use self::layers::{layered, text};
 pub use self::version::{Version, VersionError, VersionRange};
 use crate::spec::{self, Problems, Text};
@@ -29,13 +31,15 @@ struct BuiltIn;
 
 /// The file that says what a system is.
 const SYSTEM: &str = "system.yaml";
+/// The file that says what is known of its tunables.
+const KEYS: &str = "keys.yaml";
 /// The folder beside an experiment whose packs go before the built-in ones.
 const FOLDER: &str = "templates";
 /// No file of a pack is larger.
 const LIMIT: u64 = 4 << 20;
 
 /// A system as its pack says it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Pack {
     /// The system's name.
     pub name: String,
@@ -45,6 +49,8 @@ pub struct Pack {
     pub form: Form,
     /// What it wants of its hosts.
     pub host: HostSection,
+    /// What is known of its tunables, by version.
+    pub keys: Option<Keys>,
     /// Its templates by their names.
     pub templates: BTreeMap<String, String>,
 }
@@ -67,6 +73,14 @@ pub enum PackError {
         system: String,
         /// What is wrong, each with file and line.
         source: Problems,
+    },
+    /// The catalogue of its tunables is wrong.
+    #[error("the pack of `{system}` has a wrong `{KEYS}`")]
+    Keys {
+        /// The system.
+        system: String,
+        /// What is wrong.
+        source: KeysError,
     },
     /// A file cannot be read.
     #[error("cannot read `{}`", path.display())]
@@ -226,12 +240,18 @@ impl Pack {
             spec::read_checked(&text, |form| check::check(form, files)).map_err(wrong)?;
         let host = HostSection::of(&form).expect("a checked pack has a sound `host`");
         let mut templates = files.clone();
-        templates.retain(|file, _| file != SYSTEM);
+        templates.retain(|file, _| file != SYSTEM && file != KEYS);
+        let keys = files.get(KEYS).map(|text| Keys::parse(text)).transpose();
+        let keys = keys.map_err(|source| PackError::Keys {
+            system: system.to_owned(),
+            source,
+        })?;
         Ok(Self {
             name: system.to_owned(),
             folder,
             form,
             host,
+            keys,
             templates,
         })
     }

@@ -7,6 +7,7 @@ use super::{Cluster, DatabaseError, Member, Work};
 use crate::database::Hosts;
 use crate::host::Bounds;
 use crate::pack;
+use crate::pack::keys::Kind;
 use crate::probe;
 
 impl Cluster {
@@ -190,6 +191,10 @@ pub(super) fn is_same(wanted: &Value, found: &str) -> bool {
     };
     let (wanted, found) = (normal(&pack::text(wanted)), normal(found));
     let number = |text: &str| text.parse::<f64>().ok();
+    let written = (Value::from(&*wanted), Value::from(&*found));
     wanted == found
         || matches!((number(&wanted), number(&found)), (Some(a), Some(b)) if (a - b).abs() < 1e-9)
+        || [Kind::Size, Kind::Duration]
+            .into_iter()
+            .any(|kind| kind.same(&written.0, &written.1))
 }
