@@ -223,6 +223,10 @@ impl PackageError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Unreachable { source, .. } if is_of_tls(source) => Some(
+                "check that it speaks TLS; if its certificate is that of your organisation, name the CA in SSL_CERT_FILE"
+                    .to_owned(),
+            ),
             Self::Unreachable { url, .. }
             | Self::Stalled { url, .. }
             | Self::Cut { url, .. }

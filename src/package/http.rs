@@ -98,12 +98,6 @@ impl Client {
         Self { retry, ..self }
     }
 
-    /// The same, which tries again as told.
-    pub(super) fn as_told(self, network: &Network) -> Self {
-        let retry = network.retry;
-        Self { retry, ..self }
-    }
-
     pub(super) fn get(&self, url: &Url) -> RequestBuilder {
         self.http.get(url.clone())
     }

@@ -118,19 +118,19 @@ impl Store {
         };
         let key = key_of(url, wanted);
         let known = self.known(&key);
-        let mut client = self.client(url)?;
-        if known.is_some() {
+        let client = self.client(url)?;
+        let asking = match &known {
             // Waiting for a server that is out of reach is not worth it.
-            client = client.once();
-        }
-        let found = self.found(base, Some(&client), wanted, watch).await;
+            Some(_) => client.clone().once(),
+            None => client.clone(),
+        };
+        let found = self.found(base, Some(&asking), wanted, watch).await;
         let found = match (found, known) {
             (Err(error), Some(note)) if is_enough(&error, wanted) => {
                 return Ok(self.noted(note, wanted));
             }
             (found, _) => found?,
         };
-        let client = client.as_told(&self.network);
         let downloaded = self.download(&found, &client, &key, wanted, watch).await;
         let Err(PackageError::Missing { what }) = downloaded else {
             return downloaded;

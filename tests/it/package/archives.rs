@@ -1,7 +1,10 @@
 //! Tarballs that are damaged, or written to do harm.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::process::Command;
 
 use assay::package::{Origin, Package, PackageError, Store};
@@ -63,6 +66,67 @@ async fn files_folders_links_and_modes_come_out_as_they_went_in() {
     let meta = fs::metadata(folder.join("bin/server")).unwrap();
     assert_eq!(meta.mtime(), 1_600_000_000);
     assert_eq!(meta.uid(), fs::metadata(shelf.folder.path()).unwrap().uid());
+}
+
+/// What is below a folder: paths, kinds, modes, and contents or targets.
+fn listed(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+    let entries = walkdir::WalkDir::new(folder).min_depth(1).into_iter();
+    let entry = |entry: walkdir::DirEntry| {
+        let meta = entry.metadata().unwrap();
+        let content = if meta.is_file() {
+            fs::read(entry.path()).unwrap()
+        } else if meta.is_symlink() {
+            fs::read_link(entry.path())
+                .unwrap()
+                .into_os_string()
+                .into_vec()
+        } else {
+            Vec::new()
+        };
+        let path = entry.path().strip_prefix(folder).unwrap();
+        (path.display().to_string(), (meta.mode(), content))
+    };
+    entries.map(|found| entry(found.unwrap())).collect()
+}
+
+#[tokio::test]
+async fn what_tar_packs_comes_out_the_same() {
+    let shelf = Shelf::new();
+    let from = shelf.path("from");
+    let deep = from
+        .join("d".repeat(90))
+        .join("e".repeat(90))
+        .join("f".repeat(90));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("\u{fc}ml"), noise(6, 3000)).unwrap();
+    std::os::unix::fs::symlink("f".repeat(90), deep.with_file_name("link")).unwrap();
+    fs::hard_link(deep.join("\u{fc}ml"), from.join("again")).unwrap();
+    let sparse = fs::File::create(from.join("sparse")).unwrap();
+    sparse.set_len(3 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"middle", 1 << 20).unwrap();
+    for format in ["gnu", "pax", "gnu --sparse", "pax --sparse"] {
+        let packed = shelf.path("x.tar.gz");
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(&packed).arg("-C").arg(&from);
+        tar.args(format!("--format={format}").split(' ')).arg(".");
+        if !tar.output().is_ok_and(|output| output.status.success()) {
+            return skipped("there is no GNU tar here");
+        }
+        let unpacked = unpack(&shelf, &fs::read(&packed).unwrap()).await;
+        if format == "pax --sparse" {
+            // Their entries hold a map beside the data.
+            let error = whole(&unpacked.unwrap_err());
+            assert!(
+                error.ends_with(" is a sparse file of the pax format"),
+                "{error}"
+            );
+        } else {
+            assert!(
+                listed(&unpacked.unwrap().folder) == listed(&from),
+                "{format}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
