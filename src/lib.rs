@@ -9,7 +9,7 @@
 //! |--:|---|
 //! | 5 | cli |
 //! | 4 | runner, report |
-//! | 3 | artifacts, database, snapshot, driver, load |
+//! | 3 | artifacts, database, snapshot, driver, load, package |
 //! | 2 | plan, statistics, host |
 //! | 1 | spec |
 //! | 0 | units, measurement |
