@@ -167,14 +167,15 @@ async fn a_busy_server_is_asked_again_and_one_that_refuses_is_not() {
 #[tokio::test]
 async fn a_server_that_sends_nothing_more_is_given_up_within_its_limit() {
     let server = Server::new(Made::with_tikv().files).await;
-    server.fails(TIKV, [Fault::Stall(1000), Fault::Stall(0), Fault::Stall(0)]);
-    let mut shelf = Shelf::with(network(1));
-    shelf.watch.stall = Duration::from_millis(200);
+    server.fails(TIKV, [Fault::Stall(1000)]);
+    server.fails(TIKV, vec![Fault::Stall(0); 5]);
+    let mut shelf = Shelf::with(network(2));
+    shelf.watch.stall = Duration::from_millis(500);
     let error = shelf.tikv(&at(&server)).await.unwrap_err();
     let url = format!("{}/{TIKV}", server.url);
     assert_eq!(
         error.to_string(),
-        format!("cannot download {url}: no byte came for 200ms")
+        format!("cannot download {url}: no byte came for 500ms")
     );
 }
 
