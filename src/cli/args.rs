@@ -74,8 +74,18 @@ pub(super) enum Command {
     Run(Run),
     /// Finish a run that was stopped, killed or crashed
     Resume(Resume),
-    /// Say how far a run is, also while it goes on
-    Status(OneRun),
+    /// Say how far a run is, also while it goes on; of an experiment, how its clusters are
+    Status(Status),
+    /// Put an experiment's clusters on their hosts, without starting them
+    Deploy(Deployments),
+    /// Start a deployed cluster, and set and check its tunables
+    Start(Deployments),
+    /// Stop clusters
+    Stop(Deployments),
+    /// Remove clusters from their hosts: all that carries their marker
+    Destroy(Destroy),
+    /// List, show and check the packs of systems
+    Packs(Packs),
     /// List all runs
     List,
     /// Print the results of a run
@@ -245,6 +255,89 @@ pub(super) struct HostsTrust {
     /// Make new keys known without asking; changed ones are refused all the same
     #[arg(short, long)]
     pub(super) yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Status {
+    /// The run: its folder, its id, or the beginning of it (default: the newest); or an experiment (`*.yaml`)
+    #[arg(value_name = "RUN|EXPERIMENT")]
+    pub(super) of: Option<String>,
+    /// The variants of the experiment (default: all)
+    #[arg(long, value_name = "NAME")]
+    pub(super) variant: Vec<String>,
+    #[command(flatten)]
+    pub(super) changes: Changes,
+}
+
+/// Deployments of an experiment.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Deployments {
+    #[command(flatten)]
+    pub(super) experiment: Experiment,
+    /// The variants that are meant (default: all)
+    #[arg(long, value_name = "NAME")]
+    pub(super) variant: Vec<String>,
+    /// Take hosts from a run that seems dead: that has not been heard of for half a minute
+    #[arg(long)]
+    pub(super) break_lease: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Destroy {
+    #[command(flatten)]
+    pub(super) deployments: Deployments,
+    /// List every path and unit that would be removed, and remove nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Leave data and snapshots where they are
+    #[arg(long)]
+    pub(super) keep_data: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Packs {
+    #[command(subcommand)]
+    pub(super) command: PacksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PacksCommand {
+    /// List the systems that have a pack
+    List(PackFolder),
+    /// Print what a pack says, or what its templates can use
+    Show(PackShow),
+    /// Check packs: all problems at once, with file and line
+    Check(PackCheck),
+}
+
+/// Where packs are looked for.
+#[derive(Debug, ClapArgs)]
+pub(super) struct PackFolder {
+    /// Folder whose `templates/` goes before the built-in packs, as that of an experiment does
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) beside: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct PackShow {
+    /// The system
+    pub(super) system: String,
+    #[command(flatten)]
+    pub(super) folder: PackFolder,
+    /// Print what templates can use, role by role
+    #[arg(long)]
+    pub(super) context: bool,
+    /// Print one file of the pack
+    #[arg(long, value_name = "NAME", conflicts_with = "context")]
+    pub(super) file: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct PackCheck {
+    /// The systems (default: all)
+    pub(super) systems: Vec<String>,
+    #[command(flatten)]
+    pub(super) folder: PackFolder,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{output, text};
 use crate::artifacts::ArchiveError;
+use crate::database::DatabaseError;
 use crate::host::{AgentError, ConnectError, HostError};
 use crate::pack::PackError;
 use crate::report::ReportError;
@@ -58,6 +59,15 @@ impl Failure {
             hint: None,
             problems: Vec::new(),
         }
+    }
+
+    /// The same with the values of secrets replaced by their names.
+    pub(super) fn hidden(mut self, hide: &dyn Fn(&str) -> String) -> Self {
+        for message in &mut self.messages {
+            *message = hide(message);
+        }
+        self.hint = self.hint.map(|hint| hide(&hint));
+        self
     }
 
     /// A spec that is refused.
@@ -372,6 +382,20 @@ impl From<RunError> for Failure {
             RunError::Archive(archive) => archive.into(),
             RunError::Host(host) => host.into(),
             RunError::NoHost(_) => Self::from_error(Code::Internal, &error),
+        }
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        if let Some(host) = error.host() {
+            return Self::from_host(host);
+        }
+        let hint = error.hint();
+        let failure = Self::from_error(Code::Host, &error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 }

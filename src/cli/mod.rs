@@ -3,6 +3,7 @@
 mod agent;
 mod args;
 mod check;
+mod cluster;
 mod difference;
 mod error;
 mod examine;
@@ -17,6 +18,7 @@ mod inputs;
 mod lab;
 mod list;
 mod output;
+mod packs;
 mod plan;
 mod progress;
 mod reach;
@@ -36,7 +38,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 pub use self::args::command;
-use self::args::{Args, Command};
+use self::args::{Args, Command, OneRun};
 use self::error::{Code, Failure};
 
 /// Parses the arguments, runs the command, prints its error, and returns its exit code.
@@ -79,7 +81,15 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
         Command::Plan(args) => plan::plan(&global, &args),
         Command::Run(args) => run::run(&global, &args),
         Command::Resume(args) => resume::resume(&global, &args),
-        Command::Status(args) => status::status(&global, &args),
+        Command::Status(args) => match &args.of {
+            Some(file) if cluster::is_experiment(file) => cluster::status(&global, &args),
+            _ => status::status(&global, &OneRun { run: args.of }),
+        },
+        Command::Deploy(args) => cluster::deploy(&global, &args),
+        Command::Start(args) => cluster::start(&global, &args),
+        Command::Stop(args) => cluster::stop(&global, &args),
+        Command::Destroy(args) => cluster::destroy(&global, &args),
+        Command::Packs(args) => packs::packs(&global, &args.command),
         Command::List => list::list(&global),
         Command::Show(args) => show::show(&global, &args),
         Command::Report(args) => report::report(&global, &args),

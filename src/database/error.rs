@@ -100,6 +100,22 @@ impl DatabaseError {
         }
     }
 
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Package(error) => error.hint(),
+            Self::Instance { source, .. } => source.hint(),
+            Self::NotEffective { .. } => Some(
+                "leave it away, or write the value that the version takes; `assay check` knows many traps".to_owned(),
+            ),
+            Self::Restless { .. } => Some(
+                "give it longer with `rounds.settle.timeout`, or `rounds.settle.at_limit: warn`".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
     /// The failure of a host that is behind it.
     #[must_use]
     pub fn host(&self) -> Option<&HostError> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
-pub use cluster::{Cluster, Rendered};
+pub use cluster::{CONTEXT, Cluster, InstanceStatus, Rendered, context_of};
 pub use error::DatabaseError;
 pub use needs::{planned, purposes};
 pub use sqlite::{

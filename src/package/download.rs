@@ -1,19 +1,19 @@
 //! Downloads of large files: gone on with where they broke off, by this process or a later one.
 
 use std::fs::File;
-use std::path::Path;
+use std::io::Write as _;
+use std::sync::Arc;
 
 use reqwest::header::{
     CONTENT_RANGE, ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
     LAST_MODIFIED, RANGE,
 };
 use reqwest::{Response, StatusCode, Url};
-use tokio::io::AsyncWriteExt as _;
 
 use super::error::{Tried as _, free};
 use super::http::{Client, next, refused, send};
-use super::partial::{Partial, Validator};
-use super::source::shown;
+use super::partial::{Partial, Validator, held};
+use super::source::{file_of, shown};
 use super::{PackageError, Progress, Watch};
 
 /// What is downloaded, and where to.
@@ -95,6 +95,7 @@ impl Download<'_> {
                     return Err(refused(self.url, StatusCode::RANGE_NOT_SATISFIABLE));
                 };
                 let total = total.or(rest.map(|rest| came + rest));
+                self.fits(total, rest)?;
                 let file = self.partial.go_on()?;
                 self.body(&mut response, file, came, total).await?;
                 let is_resumed = true;
@@ -105,7 +106,7 @@ impl Download<'_> {
             }
             StatusCode::OK => {
                 let validator = validator_of(response.headers());
-                self.fits(rest)?;
+                self.fits(rest, rest)?;
                 let file = self.partial.begin(self.url.as_str(), &validator)?;
                 self.body(&mut response, file, 0, rest).await?;
                 let is_resumed = false;
@@ -145,15 +146,15 @@ impl Download<'_> {
         request
     }
 
-    /// Refuses a file of another length than the manifest says, or for which there is no space.
-    fn fits(&self, total: Option<u64>) -> Result<(), PackageError> {
+    /// Refuses a file of another length than the manifest says, or for whose `rest` there is no space.
+    fn fits(&self, total: Option<u64>, rest: Option<u64>) -> Result<(), PackageError> {
         if let (Some(expected), Some(found)) = (self.length, total)
             && found != expected
         {
             return Err(self.wrong_length(expected, found));
         }
         let part = self.partial.part();
-        match (total.or(self.length), free(&part)) {
+        match (rest, free(&part)) {
             (Some(wanted), Some(free)) if wanted > free => Err(PackageError::Space {
                 path: part,
                 wanted: Some(wanted),
@@ -171,14 +172,15 @@ impl Download<'_> {
         mut came: u64,
         total: Option<u64>,
     ) -> Result<(), PackageError> {
-        let part = self.partial.part();
-        let mut file = tokio::fs::File::from_std(file);
-        let written = self
-            .write(response, &mut file, &part, &mut came, total)
-            .await;
+        let mut sink = Sink {
+            partial: self.partial,
+            file: Arc::new(file),
+            buffer: Vec::new(),
+        };
+        let read = self.read(response, &mut sink, &mut came, total).await;
         // What came is kept, however it ended.
-        file.flush().await.tried("write", &part)?;
-        written?;
+        let written = sink.flush().await;
+        read.and(written)?;
         match total.or(self.length) {
             Some(total) if came < total => Err(PackageError::Cut {
                 url: shown(self.url),
@@ -189,29 +191,28 @@ impl Download<'_> {
         }
     }
 
-    async fn write(
+    async fn read(
         &self,
         response: &mut Response,
-        file: &mut tokio::fs::File,
-        part: &Path,
+        sink: &mut Sink<'_>,
         came: &mut u64,
         total: Option<u64>,
     ) -> Result<(), PackageError> {
+        let total = total.or(self.length);
         while let Some(chunk) = next(response, self.url, self.watch).await? {
             let chunk = chunk.as_ref();
             *came += chunk.len() as u64;
             if let Some(expected) = self.length
                 && *came > expected
             {
-                self.partial.discard()?;
                 return Err(self.wrong_length(expected, *came));
             }
-            file.write_all(chunk).await.tried("write", part)?;
+            sink.add(chunk).await?;
             self.partial.beat();
             (self.watch.progress)(Progress {
-                file: super::source::Source::Url(self.url.clone()).file(),
+                file: file_of(self.url),
                 bytes: *came,
-                total: total.or(self.length),
+                total,
             });
         }
         Ok(())
@@ -223,6 +224,36 @@ impl Download<'_> {
             expected,
             found,
         }
+    }
+}
+
+/// The file that is written.
+struct Sink<'a> {
+    partial: &'a Partial,
+    file: Arc<File>,
+    buffer: Vec<u8>,
+}
+
+impl Sink<'_> {
+    /// Bytes that are written at once.
+    const MOST: usize = 1 << 20;
+
+    async fn add(&mut self, bytes: &[u8]) -> Result<(), PackageError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() < Self::MOST {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// The lock is held until it is written, even if nobody waits for that any more: the next one appends to it.
+    async fn flush(&mut self) -> Result<(), PackageError> {
+        let (file, bytes) = (Arc::clone(&self.file), std::mem::take(&mut self.buffer));
+        let write = move |partial: &Partial| {
+            let written = (&*file).write_all(&bytes);
+            written.tried("write", &partial.part())
+        };
+        held(self.partial, write).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::http::is_untrusted;
+use super::http::is_of_tls;
 use crate::units::Bytes;
 
 /// Why a package cannot be obtained.
@@ -223,6 +223,10 @@ impl PackageError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Unreachable { source, .. } if is_of_tls(source) => Some(
+                "check that it speaks TLS; if its certificate is that of your organisation, name the CA in SSL_CERT_FILE"
+                    .to_owned(),
+            ),
             Self::Unreachable { url, .. }
             | Self::Stalled { url, .. }
             | Self::Cut { url, .. }
@@ -261,7 +265,7 @@ impl PackageError {
         match self {
             Self::Status { status, .. } => is_passing(*status),
             Self::Unreachable { source, .. } => {
-                !source.is_redirect() && !source.is_builder() && !is_untrusted(source)
+                !source.is_redirect() && !source.is_builder() && !is_of_tls(source)
             }
             Self::Cut { .. } | Self::Stalled { .. } => true,
             Self::Name { .. }

@@ -84,12 +84,18 @@ impl Fetch<'_> {
             watch: self.watch,
         };
         loop {
-            let (validator, is_resumed) = match download.run().await? {
-                Outcome::Unchanged => return Ok(None),
-                Outcome::Whole {
+            let (validator, is_resumed) = match download.run().await {
+                Ok(Outcome::Unchanged) => return Ok(None),
+                Ok(Outcome::Whole {
                     validator,
                     is_resumed,
-                } => (validator, is_resumed),
+                }) => (validator, is_resumed),
+                Err(error) => {
+                    if matches!(error, PackageError::Length { .. }) {
+                        partial.discard()?;
+                    }
+                    return Err(error);
+                }
             };
             let sha256 = self.sum(partial).await?;
             let compared = self

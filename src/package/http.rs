@@ -52,10 +52,12 @@ impl Default for Network {
 }
 
 /// What servers are asked with.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
     pub(super) retry: Retry,
+    /// Whether it knows certificates, so that it can be used for any URL.
+    pub(super) has_roots: bool,
 }
 
 impl Client {
@@ -79,25 +81,20 @@ impl Client {
             builder.build()
         };
         // A machine without CA certificates can still use a mirror without TLS.
-        let http = match build(false) {
-            Err(_) if url.scheme() == "http" => build(true),
-            built => built,
+        let (http, has_roots) = match build(false) {
+            Err(_) if url.scheme() == "http" => (build(true), false),
+            built => (built, true),
         };
         Ok(Self {
             http: http.map_err(|source| PackageError::Client { source })?,
             retry: network.retry,
+            has_roots,
         })
     }
 
     /// The same, which tries nothing again.
     pub(super) fn once(self) -> Self {
         let retry = Retry::NEVER;
-        Self { retry, ..self }
-    }
-
-    /// The same, which tries again as told.
-    pub(super) fn as_told(self, network: &Network) -> Self {
-        let retry = network.retry;
         Self { retry, ..self }
     }
 
@@ -180,8 +177,8 @@ pub(super) async fn next(
     chunk.map_err(|error| unreachable(url, error))
 }
 
-/// Whether a server's certificate is not trusted, which waiting does not mend.
-pub(super) fn is_untrusted(error: &reqwest::Error) -> bool {
+/// Whether TLS itself failed, such as for a certificate that is not trusted, which waiting does not mend.
+pub(super) fn is_of_tls(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = next {
         let inner = cause.downcast_ref::<std::io::Error>();

@@ -50,12 +50,10 @@ impl Source {
 
     /// The name of the file.
     pub(super) fn file(&self) -> String {
-        let path = match self {
-            Self::Path(path) => path,
-            Self::Url(url) => Path::new(url.path()),
-        };
-        let name = path.file_name().unwrap_or_default();
-        name.to_string_lossy().into_owned()
+        match self {
+            Self::Path(path) => name_of(path),
+            Self::Url(url) => file_of(url),
+        }
     }
 
     /// For messages and records: a password in a URL, or a query that may be one, is left out.
@@ -70,6 +68,16 @@ impl Source {
     pub(super) fn quoted(&self) -> String {
         format!("`{}`", self.shown())
     }
+}
+
+/// The name of the file that a URL is of.
+pub(super) fn file_of(url: &Url) -> String {
+    name_of(Path::new(url.path()))
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// A URL without what may be secret.

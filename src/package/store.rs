@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use reqwest::Url;
 
@@ -23,6 +24,8 @@ use super::{NIGHTLY, Origin, Package, PackageError, Wanted, Watch, blocking, che
 pub struct Store {
     pub(super) folder: PathBuf,
     network: Network,
+    /// Made for the first server: reading the certificates of the system takes a while.
+    client: Arc<OnceLock<Client>>,
 }
 
 /// A tarball in the store.
@@ -38,13 +41,18 @@ impl Store {
         Self {
             folder: folder.into(),
             network: Network::default(),
+            client: Arc::default(),
         }
     }
 
     /// The same store, whose servers are reached in another way.
     #[must_use]
     pub fn with_network(self, network: Network) -> Self {
-        Self { network, ..self }
+        Self {
+            folder: self.folder,
+            network,
+            client: Arc::default(),
+        }
     }
 
     /// Obtains a package. What is in the store is used; a server is asked all the same whether it still offers that, but a
@@ -86,6 +94,18 @@ impl Store {
         }
     }
 
+    /// What `url` is asked with.
+    fn client(&self, url: &Url) -> Result<Client, PackageError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let client = Client::new(&self.network, url)?;
+        if client.has_roots {
+            return Ok(self.client.get_or_init(|| client).clone());
+        }
+        Ok(client)
+    }
+
     /// From a mirror.
     async fn of_mirror(
         &self,
@@ -98,19 +118,19 @@ impl Store {
         };
         let key = key_of(url, wanted);
         let known = self.known(&key);
-        let mut client = Client::new(&self.network, url)?;
-        if known.is_some() {
+        let client = self.client(url)?;
+        let asking = match &known {
             // Waiting for a server that is out of reach is not worth it.
-            client = client.once();
-        }
-        let found = self.found(base, Some(&client), wanted, watch).await;
+            Some(_) => client.clone().once(),
+            None => client.clone(),
+        };
+        let found = self.found(base, Some(&asking), wanted, watch).await;
         let found = match (found, known) {
             (Err(error), Some(note)) if is_enough(&error, wanted) => {
                 return Ok(self.noted(note, wanted));
             }
             (found, _) => found?,
         };
-        let client = client.as_told(&self.network);
         let downloaded = self.download(&found, &client, &key, wanted, watch).await;
         let Err(PackageError::Missing { what }) = downloaded else {
             return downloaded;
@@ -205,7 +225,7 @@ impl Store {
                 Ok(placed.package(wanted, version, platform, source.shown(), false))
             }
             Source::Url(url) => {
-                let (client, key) = (Client::new(&self.network, url)?, key_of(url, wanted));
+                let (client, key) = (self.client(url)?, key_of(url, wanted));
                 let found = Found {
                     source: source.clone(),
                     expected: None,

@@ -71,11 +71,18 @@ impl Work<'_> {
         if kind == EntryType::XGlobalHeader {
             return Ok(());
         }
+        if is_pax_sparse(entry) {
+            return Err(self.refused(Refusal::Kind {
+                entry: text(name),
+                kind: "a sparse file of the pax format",
+            }));
+        }
         let outside = || Refusal::Outside { entry: text(name) };
         let path = plain(name).ok_or_else(|| self.refused(outside()))?;
         let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         let target = Path::new(std::ffi::OsStr::from_bytes(&target));
         let mode = entry.header().mode().unwrap_or(0o644);
+        let is_folder = name.as_os_str().as_bytes().ends_with(b"/");
         if path.as_os_str().is_empty() {
             // The folder itself.
             return match kind {
@@ -85,6 +92,8 @@ impl Work<'_> {
         }
         match kind {
             EntryType::Directory => self.folder(&path, mode),
+            // Archives of the oldest kind know folders by that.
+            EntryType::Regular if is_folder => self.folder(&path, mode),
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
                 self.file(entry, &path, mode)
             }
@@ -238,6 +247,13 @@ impl Work<'_> {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Whether an entry is a map of holes and what lies between them, which would be taken for the file.
+fn is_pax_sparse(entry: &mut Entry<'_, impl Read>) -> bool {
+    let extensions = entry.pax_extensions().ok().flatten();
+    let mut keys = extensions.into_iter().flatten().flatten();
+    keys.any(|extension| extension.key_bytes().starts_with(b"GNU.sparse."))
 }
 
 fn word(kind: EntryType) -> &'static str {

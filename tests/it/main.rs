@@ -13,6 +13,7 @@ mod hosts_cli;
 mod lab;
 mod load;
 mod local_run;
+mod package;
 mod plan;
 mod preflight;
 mod probe;

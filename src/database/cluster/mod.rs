@@ -11,6 +11,7 @@ mod render;
 mod settle;
 mod sql;
 mod start;
+mod status;
 mod stop;
 mod tidb;
 
@@ -21,7 +22,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::context::Scene;
+pub use self::context::{CONTEXT, context_of};
 pub use self::render::Rendered;
+pub use self::status::InstanceStatus;
 use super::{Database, DatabaseError, Done, Effective, Parts, Place, Process, Work};
 use crate::host::Host;
 use crate::pack::{Pack, Protocol, Role};

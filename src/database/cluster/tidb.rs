@@ -160,6 +160,23 @@ fn url(cluster: &Cluster, member: &Member, port: &str, path: &str) -> String {
     probe::url(&member.instance.address, number, path, cluster.scene.tls)
 }
 
+/// The instance that leads PD, if anybody says so.
+pub(super) async fn leader(cluster: &Cluster, hosts: &Hosts, bounds: Bounds<'_>) -> Option<String> {
+    let pds = || cluster.members.iter().filter(|m| m.instance.role == "pd");
+    for pd in pds().filter(|_| cluster.pack.name == SYSTEM) {
+        let url = url(cluster, pd, "client_port", "/pd/api/v1/leader");
+        let host = &*hosts[&pd.instance.host];
+        let Ok(answer) = probe::http(host, &cluster.get(pd, url), bounds.stop).await else {
+            continue;
+        };
+        let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        let name = said["name"].as_str()?;
+        let leads = |m: &&Member| m.context["name"].as_str() == Some(name);
+        return pds().find(leads).map(|m| m.instance.id.clone());
+    }
+    None
+}
+
 /// How leaders are not balanced.
 fn imbalance(look: &Look) -> Option<String> {
     let (store, most) = look.leaders.iter().max_by_key(|(_, n)| **n)?;
