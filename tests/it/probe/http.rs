@@ -6,9 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use assay::host::AgentError;
-use assay::probe::{
-    self, Answer, Check, Http, Login, Method, Metrics, Sample, Tls, Until, Waiting,
-};
+use assay::probe::{self, Answer, Http, Login, Method, Metrics, Sample, Tls};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -17,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::certificates::Certificates;
-use super::{LONG, SHORT, free_port, here, known};
+use super::{LONG, SHORT, free_port, here, known, wait};
 
 /// A request as a server sees it: its head, and its body.
 struct Seen {
@@ -91,16 +89,6 @@ async fn send(request: &Http) -> Result<Answer, AgentError> {
 
 async fn refusal(request: &Http) -> String {
     send(request).await.unwrap_err().to_string()
-}
-
-/// What became of waiting, and the reasons that were told meanwhile.
-async fn wait(what: Value, limit: assay::units::Duration) -> (Result<(), String>, Vec<String>) {
-    let what: Check = serde_json::from_value(what).unwrap();
-    let mut told = Vec::new();
-    let mut tell = |waiting: Waiting| told.push(waiting.reason);
-    let request = Until::new(what, limit);
-    let held = probe::until(&here(), &request, &CancellationToken::new(), &mut tell).await;
-    (held.map(drop).map_err(|e| e.to_string()), told)
 }
 
 #[tokio::test]
@@ -318,7 +306,7 @@ async fn at_the_limit_what_was_wanted_and_what_was_found_are_told() {
     let check = json!({"http": {"request": get(port, "/regions"), "conditions": [condition]}});
     let (outcome, _) = wait(check, SHORT).await;
     let expected = format!(
-        "`http://127.0.0.1:{port}/regions`: /count is below 1: not within 300ms; last: /count is 3, wanted below 1"
+        "`http://127.0.0.1:{port}/regions`: /count is below 1: not within 2s; last: /count is 3, wanted below 1"
     );
     assert_eq!(outcome.unwrap_err(), expected);
 }
@@ -329,7 +317,7 @@ async fn a_port_is_waited_for_until_somebody_listens_or_the_limit_passes() {
     let check = |port: u16| json!({"listening": {"host": "127.0.0.1", "port": port}});
     let (outcome, told) = wait(check(absent), SHORT).await;
     let expected = format!(
-        "`127.0.0.1:{absent}`: accepts connections: not within 300ms; last: connection refused"
+        "`127.0.0.1:{absent}`: accepts connections: not within 2s; last: connection refused"
     );
     assert_eq!(
         (outcome.unwrap_err(), &*told),

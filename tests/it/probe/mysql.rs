@@ -1,10 +1,11 @@
 //! SQL over MySQL's protocol, of a real MariaDB.
 
 use assay::probe::{Address, Protocol, Server, Tls};
+use serde_json::json;
 
 use super::certificates::Certificates;
 use super::server::{Running, mariadb};
-use super::{PASSWORD, SHORT, ask, known, on_port, refusal, request, rows};
+use super::{LONG, PASSWORD, SHORT, ask, known, on_port, refusal, request, rows, wait};
 use crate::support::skipped;
 
 #[tokio::test]
@@ -20,6 +21,32 @@ async fn mariadb_is_asked_anything_over_its_port_its_socket_and_tls() {
     failures_keep_what_the_server_says(&server).await;
     the_socket_and_a_database(&running, &server).await;
     encryption(&running, &server).await;
+    rows_are_waited_for(&server).await;
+}
+
+async fn rows_are_waited_for(server: &Server) {
+    let check = |statement: &str| {
+        let condition = json!({"pointer": "/*/0", "is": {"at_least": 1}});
+        json!({"sql": {"request": request(server, &["DO 0", statement]), "conditions": [condition]}})
+    };
+    let (outcome, told) = wait(check("SELECT 1 UNION SELECT 2"), LONG).await;
+    assert_eq!((outcome, told.len()), (Ok(()), 0));
+    let (outcome, told) = wait(check("SELECT '7' UNION SELECT NULL"), SHORT).await;
+    let found = "/1/0 is null, wanted at least 1";
+    assert_eq!(told, [found]);
+    let wanted = format!("`SELECT '7' UNION SELECT NULL` on {server}: every /*/0 is at least 1");
+    assert_eq!(
+        outcome.unwrap_err(),
+        format!("{wanted}: not within 2s; last: {found}")
+    );
+    let mut wrong = server.clone();
+    wrong.password = Some("wrong-password".into());
+    let check = json!({"sql": {"request": request(&wrong, &["SELECT 1"])}});
+    let text = wait(check, SHORT).await.0.unwrap_err();
+    assert!(
+        text.contains(": succeeds: not within 2s; last: 1045 (28000)"),
+        "{text}"
+    );
 }
 
 async fn values_come_as_texts(server: &Server) {
@@ -76,7 +103,7 @@ async fn failures_keep_what_the_server_says(server: &Server) {
     );
     let mut slow = request(server, &["SELECT SLEEP(600)"]);
     slow.timeout = SHORT;
-    let expected = format!("statement 1 of 1 failed at {at}: no answer within 300ms");
+    let expected = format!("statement 1 of 1 failed at {at}: no answer within 2s");
     assert_eq!(refusal(&slow).await, expected);
     for password in [Some("wrong-password"), None] {
         let mut wrong = server.clone();

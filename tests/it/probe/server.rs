@@ -25,8 +25,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let pid = Pid::from_child(&self.child);
         // Both end at once, with the processes that PostgreSQL has for its connections.
-        let signal = Signal::QUIT;
-        let _ = kill_process(pid, signal);
+        let _ = kill_process(pid, Signal::QUIT);
         let _ = self.child.wait();
     }
 }
