@@ -17,6 +17,7 @@ mod plan;
 mod preflight;
 mod report;
 mod runner;
+mod service;
 mod snapshot;
 mod spec;
 mod ssh;
