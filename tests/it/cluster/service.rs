@@ -1,5 +1,6 @@
 //! Services on real hosts: systemd starts and stops them, and what they do to it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use assay::host::transfer::Source;
 use assay::host::{AgentError, Bounds, Host, SshHost, ask};
 use assay::service::{
-    Activity, Directory, Exit, File, Install, Installed, Removal, Remove, Removed, Restart, Start,
-    State, Status, Stop, Stopped, Unit, UnitFile, unit_name, unit_prefix,
+    Activity, Directory, Exit, File, Install, Installed, Ran, Removal, Remove, Removed, Restart,
+    Run, Start, State, Status, Stop, Stopped, Unit, UnitFile, unit_name, unit_prefix,
 };
 use assay::snapshot::Marker;
 use serde::Serialize;
@@ -88,6 +89,7 @@ impl<'a> Bench<'a> {
             unit.user.clone_from(&guest);
             unit.directory = Some(base.join(component).join("data"));
             unit.restart = *restart;
+            unit.limits.nofile = 12345;
             unit.restart_sec = Duration::from_millis(100);
             unit.environment
                 .insert("SAYS".into(), "\"100%\" $HOME".into());
@@ -176,6 +178,15 @@ impl<'a> Bench<'a> {
     }
 }
 
+impl Drop for Bench<'_> {
+    /// A failed test leaves nothing for the next one on the host either.
+    fn drop(&mut self) {
+        let script = "systemctl kill -s KILL 'assay-lab-services-*'; systemctl stop 'assay-lab-services-*'; \
+                      rm -rf /etc/systemd/system/assay-lab-services-* /srv/lab-disk; systemctl daemon-reload";
+        let _ = self.host.ssh(script).output();
+    }
+}
+
 async fn asks<T: DeserializeOwned + Send>(
     over: &SshHost,
     name: &str,
@@ -221,13 +232,12 @@ async fn services_run_as_their_user_tell_their_state_and_are_gone_when_stopped()
             "{state:?}"
         );
         assert_eq!((state.restarts, state.exit), (0, None));
-        assert!(state.memory.is_none_or(|bytes| bytes > 0), "{state:?}");
     }
     let pid = states[0].pid.unwrap();
     assert_eq!(pids(&bench.host, "sleep 86401").trim(), pid.to_string());
     let said = bench.host.run(&format!("journalctl --unit {plain} -o cat"));
     let data = bench.base().join("plain/data");
-    let expected = format!("\"100%\" $HOME guest {} 1000000", data.display());
+    let expected = format!("\"100%\" $HOME guest {} 12345", data.display());
     assert!(said.contains(&expected), "no `{expected}` in {said}");
     // Asked again, they go on as they are.
     let again = bench.starts(&[&plain, &daemon]).await.unwrap();
@@ -237,6 +247,7 @@ async fn services_run_as_their_user_tell_their_state_and_are_gone_when_stopped()
     let state = bench.state(&plain).await;
     assert_eq!(state.started, states[0].started);
     assert!(state.uptime.unwrap() > 0);
+    assert!(state.memory.unwrap() > 4096, "{state:?}");
     for unit in [&plain, &daemon] {
         let stopped = bench.stops(unit, MINUTE).await;
         assert_eq!((stopped.before, stopped.killed), (Activity::Active, false));
@@ -301,7 +312,7 @@ async fn a_program_that_dies_says_how_and_what_it_printed_and_one_that_comes_bac
     assert_eq!(bench.state(&once).await.exit, Some(Exit::Signal(11)));
     let error = bench.starts(&[&ends]).await.unwrap_err().to_string();
     assert!(
-        error.contains("ended with status 0 instead of running"),
+        error.contains("ended without an error instead of running"),
         "{error}"
     );
     // One whose main process is killed comes back, and that is seen.
@@ -349,7 +360,7 @@ async fn what_died_between_installing_and_starting_is_taken_up_and_others_units_
     bench.host.run("rm -r /srv/lab-disk");
     bench.installs().await;
     // systemd has read the unit, and the one that wrote another died before it could say so.
-    bench.state(&unit).await;
+    bench.starts(&[&unit]).await.unwrap();
     bench.units[0].2 = Restart::OnFailure;
     let wanted = &bench.install().units[0].content;
     let header = bench.host.run(&format!("head -1 {path}"));
@@ -448,4 +459,51 @@ async fn a_removal_leaves_the_host_as_it_was_also_when_it_is_interrupted() {
         .await
         .unwrap();
     assert_eq!(removed, Removed::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_runs_as_another_user_and_is_ended_at_its_limit() {
+    let Some(lab) = Lab::shared() else { return };
+    let bench = Bench::on(lab).await;
+    let mut run = Run {
+        program: "/bin/sh".into(),
+        args: vec![
+            "-c".into(),
+            "id -un; id -Gn; echo $HOME; cat; exit 4".into(),
+        ],
+        env: BTreeMap::new(),
+        directory: None,
+        owner: Some("guest".into()),
+        limit: MINUTE,
+        stdin: "read".into(),
+    };
+    let ran: Ran = bench.asks("service-run", &run).await.unwrap();
+    assert_eq!(ran.stdout, "guest\nguest\n/home/guest\nread");
+    assert_eq!(ran.status, Some(4));
+    run.args[1] = "sleep 86409 & sleep 86409".into();
+    run.limit = Duration::from_secs(1);
+    let error = bench.asks::<Ran>("service-run", &run).await.unwrap_err();
+    assert!(
+        error.to_string().contains("longer than its limit of 1s"),
+        "{error}"
+    );
+    assert_eq!(pids(&bench.host, "sleep 86409"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_rights_needs_a_systemd_that_stays() {
+    let Some(lab) = Lab::shared() else { return };
+    let bench = Bench::on(lab).await;
+    let own = bench
+        .user
+        .as_user(&bench.host, "guest", "/home/guest/assay")
+        .await;
+    let unit = unit_name(&Bench::marker(), "plain", 4000);
+    let status = Status {
+        units: vec![unit.clone()],
+    };
+    let error = asks::<Vec<State>>(&own, "service-status", &status).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("give the host `become: true`"), "{error}");
+    std::fs::write("/tmp/sk-g-linger.txt", bench.host.run("loginctl enable-linger guest 2>&1; id -u guest; ls -la /run/user/ /var/lib/systemd/linger; systemctl status user@$(id -u guest) 2>&1 | head -20; true")).unwrap();
 }
