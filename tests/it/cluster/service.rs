@@ -429,7 +429,7 @@ async fn a_removal_leaves_the_host_as_it_was_also_when_it_is_interrupted() {
             .any(|path| line.starts_with(&path.display().to_string()));
         assert!(is_said, "`{line}` was not said: {said:?}");
     }
-    assert_eq!(said.units, [unit.clone()]);
+    assert_eq!(said.units, std::slice::from_ref(&unit));
     // It waits for a program that does not end, and is killed.
     let request = bench.remove(MINUTE);
     let removing = bench.asks::<Removed>("service-remove", &request);
@@ -505,5 +505,44 @@ async fn a_user_without_rights_needs_a_systemd_that_stays() {
     let error = asks::<Vec<State>>(&own, "service-status", &status).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("give the host `become: true`"), "{error}");
-    std::fs::write("/tmp/sk-g-linger.txt", bench.host.run("loginctl enable-linger guest 2>&1; id -u guest; ls -la /run/user/ /var/lib/systemd/linger; systemctl status user@$(id -u guest) 2>&1 | head -20; true")).unwrap();
+    bench.host.run("loginctl enable-linger guest");
+    until("the user's systemd is at work", || {
+        let private = "test -S /run/user/$(id -u guest)/systemd/private";
+        bench.host.ssh(private).status().unwrap().success()
+    });
+    let base = own.directory().join("lab-services/v1");
+    let mut program = Unit::new("one of a user", vec!["/bin/sleep".into(), "86410".into()]);
+    program.directory = Some(base.clone());
+    let install = Install {
+        marker: Bench::marker(),
+        host_directory: own.directory().to_owned(),
+        base: base.clone(),
+        directories: Vec::new(),
+        files: Vec::new(),
+        units: vec![UnitFile {
+            name: unit.clone(),
+            content: program.text().unwrap(),
+        }],
+    };
+    let installed: Installed = asks(&own, "service-install", &install).await.unwrap();
+    assert!(installed.reloaded);
+    let start = Start::new(vec![unit.clone()], MINUTE);
+    let states: Vec<State> = asks(&own, "service-start", &start).await.unwrap();
+    let pid = states[0].pid.unwrap().to_string();
+    assert_eq!(pids(&bench.host, "sleep 86410").trim(), pid);
+    let removal = Removal {
+        host_directory: own.directory().to_owned(),
+        base,
+        ..bench.removal()
+    };
+    let remove = Remove {
+        removal,
+        keep: Vec::new(),
+        limit: MINUTE,
+    };
+    let removed: Removed = asks(&own, "service-remove", &remove).await.unwrap();
+    bench.host.run("loginctl disable-linger guest");
+    assert_eq!((removed.units.len(), removed.stopped[0].killed), (1, false));
+    assert_eq!(pids(&bench.host, "sleep 86410"), "");
+    assert!(!bench.host.run("find /home/guest").contains("lab-services"));
 }
