@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::backend::{Backend, Null, Sqlite};
 pub use self::backend::{ErrorKind, Failure};
 use self::engine::Settings;
-use crate::plan::{Job, LoadRun, Progress, Target, Work};
+use crate::plan::{Job, LoadRun, Progress, Protocol, Target, Work};
 use crate::spec::{Dataset, Schema};
 
 /// What a job came to.
@@ -53,6 +53,9 @@ pub enum LoadError {
     /// The job contradicts itself.
     #[error("the job cannot be run: {0}")]
     Job(String),
+    /// A database that it does not speak to.
+    #[error("the native driver cannot drive a {0} server yet; use the driver `sysbench`")]
+    Protocol(Protocol),
     /// No connection.
     #[error("cannot connect to the database")]
     Connect(#[source] Failure),
@@ -122,6 +125,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(Progress)) -> Result<Done, LoadEr
             create,
         }),
         Target::Null => Box::new(Null),
+        Target::Sql(sql) => return Err(LoadError::Protocol(sql.protocol)),
     };
     match &job.work {
         Work::Load(dataset) => load(dataset, backend.as_ref(), job.seed, progress),

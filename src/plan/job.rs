@@ -1,6 +1,7 @@
 //! The order that a client's native driver carries out, and what it says while it works.
 //! It stands here because both sides of it, the driver that writes it and the engine that reads it, lie above.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct Job {
     pub seed: u64,
 }
 
-/// A database as the native driver reaches it.
+/// A database as a driver reaches it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -33,6 +34,94 @@ pub enum Target {
     },
     /// Nothing: every statement succeeds at once. Measures the driver itself.
     Null,
+    /// A database that speaks a protocol of SQL servers.
+    Sql(SqlTarget),
+}
+
+/// A database behind one or more addresses.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct SqlTarget {
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// Where it listens: clients spread over all of them.
+    pub addresses: Vec<Address>,
+    /// The user.
+    pub user: String,
+    /// The user's password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// The database, or schema, that holds the tables.
+    pub database: String,
+    /// How connections are encrypted; `None` is not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+/// All but the password.
+impl fmt::Debug for SqlTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlTarget")
+            .field("protocol", &self.protocol)
+            .field("addresses", &self.addresses)
+            .field("user", &self.user)
+            .field("password", &self.password.as_ref().map(|_| "(hidden)"))
+            .field("database", &self.database)
+            .field("tls", &self.tls)
+            .finish()
+    }
+}
+
+/// How an SQL server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// MySQL's, as TiDB and MariaDB speak it too.
+    Mysql,
+    /// PostgreSQL's.
+    Postgres,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mysql => "MySQL",
+            Self::Postgres => "PostgreSQL",
+        })
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// Its host: a name, or an IP address without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// What encrypted connections need, as PEM texts.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tls {
+    /// The certificates that the server's must be signed by; without them any is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// The client's certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+    /// The client's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// All but the key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("ca", &self.ca)
+            .field("certificate", &self.certificate)
+            .field("key", &self.key.as_ref().map(|_| "(hidden)"))
+            .finish()
+    }
 }
 
 /// What a job does.
@@ -86,4 +175,27 @@ pub enum Progress {
         /// Operations that failed in it.
         errors: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_a_target_is_in_its_debug_text() {
+        let target = Target::Sql(SqlTarget {
+            protocol: Protocol::Mysql,
+            addresses: Vec::new(),
+            user: "sbtest".into(),
+            password: Some("5up3r".into()),
+            database: "sbtest".into(),
+            tls: Some(Tls {
+                key: Some("PRIVATE".into()),
+                ..Tls::default()
+            }),
+        });
+        let text = format!("{target:?}");
+        assert!(text.contains("sbtest") && text.contains("(hidden)"));
+        assert!(!text.contains("5up3r") && !text.contains("PRIVATE"));
+    }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use build::build;
 pub use estimate::{Estimate, estimate, estimate_steps};
-pub use job::{Job, LoadRun, Progress, Target, Work};
+pub use job::{Address, Job, LoadRun, Progress, Protocol, SqlTarget, Target, Tls, Work};
 pub use text::text;
 
 use crate::spec::{Dataset, Method, Metric, OnFailure, Order, Restore, System, Workload};
