@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::args::Agent;
 use super::error::Code;
@@ -48,8 +49,14 @@ pub(super) fn agent(args: &Agent) -> Code {
             .map_err(|e| vec!["the request is no JSON".into(), e.to_string()]),
         Err(e) => Err(vec!["cannot read the request".into(), e.to_string()]),
     };
-    host::when_orphaned(|| std::process::exit(Code::Cancelled as i32));
-    let outcome = request.and_then(|request| work(&args.name, request));
+    let stop = CancellationToken::new();
+    // The programs of a load tool are in groups of their own: they are ended first.
+    let orphaned = (args.name == "tool").then(|| stop.clone());
+    host::when_orphaned(|| match orphaned {
+        Some(stop) => stop.cancel(),
+        None => std::process::exit(Code::Cancelled as i32),
+    });
+    let outcome = request.and_then(|request| work(&args.name, request, &stop));
     let code = if outcome.is_ok() {
         Code::Fine
     } else {
@@ -99,7 +106,7 @@ fn transfer(name: &str) -> Code {
     }
 }
 
-fn work(name: &str, request: Value) -> Outcome {
+fn work(name: &str, request: Value, stop: &CancellationToken) -> Outcome {
     match name {
         "facts" => facts(&read::<Folder>(request)?),
         "disk-usage" => disk_usage(&read::<Folder>(request)?),
@@ -111,6 +118,9 @@ fn work(name: &str, request: Value) -> Outcome {
             outcome(preflight::revert(root(), &folder.directory))
         }
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
+        "tool" => outcome(load::tool::run(&read(request)?, stop, &mut |p| {
+            progress(&p);
+        })),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
         _ => match snapshot::agent(name, request, &mut |p| progress(&p)) {

@@ -11,6 +11,7 @@ mod oltp;
 mod random;
 #[cfg(test)]
 mod testing;
+pub mod tool;
 mod workload;
 mod ycsb;
 

@@ -6,6 +6,7 @@ mod estimate;
 mod job;
 mod order;
 mod text;
+mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,10 @@ pub use build::build;
 pub use estimate::{Estimate, estimate, estimate_steps};
 pub use job::{Address, Job, LoadRun, Progress, Protocol, SqlTarget, Target, Tls, Work};
 pub use text::text;
+pub use tool::{
+    Listen, Loading, Probe, Refusal, Seconds, StepRecord, Tool, ToolFile, ToolRecord, ToolStep,
+    Versions,
+};
 
 use crate::spec::{Dataset, Method, Metric, OnFailure, Order, Restore, System, Workload};
 use crate::units::Duration;
