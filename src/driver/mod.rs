@@ -1,11 +1,13 @@
 //! Load tools. A driver does no I/O: it says what to run and reads what came back.
 
 mod native;
+pub mod sysbench;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use native::Native;
+pub use sysbench::Sysbench;
 
 use crate::measurement::LoadResult;
 use crate::plan::{Measure, Target};
@@ -26,10 +28,26 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 /// A load tool.
 pub trait LoadDriver: Send + Sync {
     /// What loads `dataset` into `target`.
-    fn load(&self, target: &Target, dataset: &Dataset, seed: u64) -> Invocation;
+    ///
+    /// # Errors
+    /// The tool cannot do it.
+    fn load(
+        &self,
+        target: &Target,
+        dataset: &Dataset,
+        seed: u64,
+    ) -> Result<Invocation, DriverError>;
 
     /// What runs a measurement against `target`, leaving its files in `output`.
-    fn run(&self, target: &Target, measure: &Measure, output: &Path) -> Invocation;
+    ///
+    /// # Errors
+    /// The tool cannot do it.
+    fn run(
+        &self,
+        target: &Target,
+        measure: &Measure,
+        output: &Path,
+    ) -> Result<Invocation, DriverError>;
 
     /// Reads the files that a run left.
     ///
@@ -38,7 +56,7 @@ pub trait LoadDriver: Send + Sync {
     fn parse(&self, files: &Files) -> Result<LoadResult, DriverError>;
 }
 
-/// Output that cannot be used.
+/// Work that a tool cannot do, or output that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// A file is missing.
@@ -52,4 +70,10 @@ pub enum DriverError {
         /// What is wrong.
         why: String,
     },
+    /// sysbench cannot do what is asked.
+    #[error("cannot do this with sysbench")]
+    Refused(#[from] sysbench::Refusal),
+    /// sysbench's numbers say nothing.
+    #[error("the numbers of sysbench cannot be used")]
+    Unusable(#[from] sysbench::Unusable),
 }

@@ -11,15 +11,25 @@ use crate::spec::Dataset;
 pub struct Native;
 
 impl LoadDriver for Native {
-    fn load(&self, target: &Target, dataset: &Dataset, seed: u64) -> Invocation {
-        invocation(&Job {
+    fn load(
+        &self,
+        target: &Target,
+        dataset: &Dataset,
+        seed: u64,
+    ) -> Result<Invocation, DriverError> {
+        Ok(invocation(&Job {
             target: target.clone(),
             work: Work::Load(dataset.clone()),
             seed,
-        })
+        }))
     }
 
-    fn run(&self, target: &Target, measure: &Measure, output: &Path) -> Invocation {
+    fn run(
+        &self,
+        target: &Target,
+        measure: &Measure,
+        output: &Path,
+    ) -> Result<Invocation, DriverError> {
         let run = LoadRun {
             workload: measure.workload.clone(),
             dataset: measure.dataset.clone(),
@@ -29,11 +39,11 @@ impl LoadDriver for Native {
             duration: measure.duration,
             output: output.to_owned(),
         };
-        invocation(&Job {
+        Ok(invocation(&Job {
             target: target.clone(),
             work: Work::Run(run),
             seed: measure.seed,
-        })
+        }))
     }
 
     fn parse(&self, files: &Files) -> Result<LoadResult, DriverError> {
@@ -128,7 +138,7 @@ mod tests {
                 files.insert(name.into(), text[..length].to_vec());
                 match Native.parse(&files) {
                     Err(DriverError::Malformed { file, .. }) => assert_eq!(file, name),
-                    Err(DriverError::Missing(file)) => panic!("{file} is there"),
+                    Err(other) => panic!("{other}"),
                     // A cut that no reader can see: only lines at the end are gone.
                     Ok(read) => {
                         let lost = read.intervals.len() < result.intervals.len();

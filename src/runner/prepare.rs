@@ -182,7 +182,7 @@ impl Runner<'_> {
                     &site.database.target(),
                     dataset,
                     context.plan.seed,
-                );
+                )?;
                 let loaded = self.drive(site, &order, bounds, &mut prepared.log).await?;
                 Ok(Some(json!({"dataset": dataset, "loaded": loaded})))
             }

@@ -322,7 +322,7 @@ impl Runner<'_> {
         // Empty and marked: what an earlier round left behind must not be taken for this one's.
         let () = ask(&*site.client, "deploy", &site.results(), bounds).await?;
         let tool = driver(measure.workload.driver);
-        let order = tool.run(&site.database.target(), measure, &site.output);
+        let order = tool.run(&site.database.target(), measure, &site.output)?;
         self.drive(site, &order, bounds, &mut so_far.log).await?;
         so_far.measured = Some(measure.workload.driver);
         Ok(())

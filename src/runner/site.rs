@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Context;
 use crate::artifacts::Tunables;
 use crate::database::{self, Database};
-use crate::driver::{LoadDriver, Native};
+use crate::driver::{LoadDriver, Native, Sysbench};
 use crate::host::{AgentError, Bounds, Host, ask};
 use crate::plan::Deployment;
 use crate::snapshot::{
@@ -165,5 +165,6 @@ pub(super) fn attention<'a>(
 pub(super) fn driver(driver: Driver) -> &'static dyn LoadDriver {
     match driver {
         Driver::Native => &Native,
+        Driver::Sysbench => &Sysbench,
     }
 }

@@ -98,6 +98,8 @@ pub struct Variant {
 pub enum Driver {
     /// assay's own driver
     Native,
+    /// sysbench, as installed on the clients
+    Sysbench,
 }
 
 /// What is loaded before the first round.
@@ -128,6 +130,13 @@ pub struct Dataset {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_u64))]
     pub table_size: Option<u64>,
+    /// threads that load (default: one for each table, at most 16)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub threads: Option<u32>,
+    /// further options of the load tool
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub options: IndexMap<String, Scalar>,
 }
 
 /// The tables that a family of workloads works on.
@@ -193,6 +202,12 @@ pub struct Workload {
     pub driver: Driver,
     /// what is run
     pub workload: Kind,
+    /// the load tool's script, by its own name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Kind>,
+    /// further options of the load tool
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub options: IndexMap<String, Scalar>,
     /// how keys are drawn (ycsb: zipfian, or latest for D; oltp: uniform)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,

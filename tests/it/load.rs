@@ -24,6 +24,8 @@ fn dataset(schema: Schema) -> Dataset {
         field_length: (schema == Schema::Ycsb).then_some(20),
         tables: (schema == Schema::Sysbench).then_some(2),
         table_size: (schema == Schema::Sysbench).then_some(TABLE_SIZE),
+        threads: None,
+        options: Default::default(),
     }
 }
 
@@ -32,6 +34,8 @@ fn workload(kind: Kind) -> Workload {
         name: None,
         driver: Driver::Native,
         workload: kind,
+        script: None,
+        options: Default::default(),
         distribution: None,
         max_scan_length: None,
         range_size: None,
