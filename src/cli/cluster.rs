@@ -69,7 +69,7 @@ impl Meant {
     fn each<T>(
         &self,
         claim: Option<Claim<'_>>,
-        mut work: impl AsyncFnMut(&Cluster, &Deployment, Work<'_>) -> Result<T, DatabaseError>,
+        mut work: impl for<'w> AsyncFnMut(&'w Cluster, &'w Deployment, Work<'w>) -> Result<T, DatabaseError>,
     ) -> Result<BTreeMap<String, T>, Failure> {
         let reach = Reach::of(&self.spec.inventory)?;
         let packages = packages()?;
@@ -224,10 +224,9 @@ pub(super) fn status(global: &Global, args: &Status) -> Result<Code, Failure> {
 
 fn table(instances: &[InstanceStatus]) -> Table {
     let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(text::width());
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(text::width());
     table.set_header([
         "instance", "address", "state", "version", "health", "uptime", "restarts", "memory",
     ]);
