@@ -226,7 +226,9 @@ fn table(instances: &[InstanceStatus]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(text::width());
+    if let Some(width) = text::width() {
+        table.set_width(width);
+    }
     table.set_header([
         "instance", "address", "state", "version", "health", "uptime", "restarts", "memory",
     ]);

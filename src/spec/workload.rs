@@ -79,12 +79,6 @@ impl fmt::Display for Kind {
 }
 
 impl Workload {
-    /// What is run.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.script.unwrap_or(self.workload)
-    }
-
     /// What it is called in results: its own name, else that of what is run.
     #[must_use]
     pub fn label(&self) -> &str {
