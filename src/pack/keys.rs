@@ -2,8 +2,15 @@
 //! It judges values; where they come from and what is done about a finding is for others.
 
 mod catalogue;
+<<<<<<< HEAD
 mod expression;
 mod presence;
+=======
+mod component;
+mod expression;
+mod presence;
+mod setting;
+>>>>>>> keys
 mod suggest;
 mod value;
 
@@ -12,8 +19,13 @@ use serde_json::Value;
 pub use self::catalogue::{Change, Scope};
 pub use self::value::Kind;
 
+<<<<<<< HEAD
 use self::catalogue::{Catalogue, Component, Defaults, Key, Limit, Remark, Section};
 use self::expression::Expression;
+=======
+use self::catalogue::Catalogue;
+use self::setting::Setting;
+>>>>>>> keys
 use super::settings::Settings;
 use super::version::{Version, VersionRange};
 
@@ -122,7 +134,11 @@ impl Keys {
         if value.as_object().is_some_and(serde_json::Map::is_empty) {
             return Vec::new();
         }
+<<<<<<< HEAD
         let subject = Subject {
+=======
+        let setting = Setting {
+>>>>>>> keys
             known,
             component,
             name: key,
@@ -130,7 +146,11 @@ impl Keys {
             covered: known.covers.as_ref().unwrap_or(&self.0.covers),
             catalogue: &self.0,
         };
+<<<<<<< HEAD
         subject.check(value)
+=======
+        setting.check(value)
+>>>>>>> keys
     }
 
     /// Judges the name of a SQL variable that is to be set for all.
@@ -213,6 +233,7 @@ impl Keys {
     }
 }
 
+<<<<<<< HEAD
 impl Defaults {
     fn change(&self, variable: &str, after: &Version, up_to: &Version) -> Option<Change> {
         let Self::From(values) = self else {
@@ -309,6 +330,8 @@ impl Component {
     }
 }
 
+=======
+>>>>>>> keys
 impl VersionRange {
     /// An error for a version that the catalogue was made for, else a warning.
     fn judge(&self, version: &Version, message: String) -> Finding {
@@ -321,6 +344,7 @@ impl VersionRange {
     }
 }
 
+<<<<<<< HEAD
 /// A setting that is judged.
 struct Subject<'a> {
     known: &'a Component,
@@ -554,6 +578,8 @@ impl Bound<'_> {
     }
 }
 
+=======
+>>>>>>> keys
 fn ignored(component: &str, version: &Version, name: &str, why: &str) -> Finding {
     Finding::warning(format!("{component} {version} ignores `{name}`: {why}"))
 }
