@@ -198,8 +198,6 @@ impl Remark {
             && !self.unless.iter().any(is)
     }
 }
-<<<<<<< HEAD
-=======
 
 impl Defaults {
     /// What became another default after one version, up to and with another.
@@ -225,4 +223,3 @@ impl Defaults {
         })
     }
 }
->>>>>>> keys
