@@ -115,8 +115,13 @@ fn facts(rows: &Rows) -> Vec<String> {
             run.assay
         ),
         format!(
-            "Rounds: {} planned, {} good, {} failed, {} skipped, {} pending",
-            counts.planned, counts.ok, counts.failed, counts.skipped, counts.pending
+            "Rounds: {} planned, {} good, {} failed, {} invalid, {} skipped, {} pending",
+            counts.planned,
+            counts.ok,
+            counts.failed,
+            counts.invalid,
+            counts.skipped,
+            counts.pending
         ),
         format!(
             "Order: {}, restore {}, seed {}",
@@ -231,7 +236,7 @@ fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
 }
 
 fn failures(page: &mut Page, failures: &[Failure]) {
-    page.heading(2, "Failed rounds");
+    page.heading(2, "Failed, invalid and skipped rounds");
     if failures.is_empty() {
         page.line("None.");
         return;
@@ -239,16 +244,13 @@ fn failures(page: &mut Page, failures: &[Failure]) {
     let lines: Vec<Vec<String>> = failures
         .iter()
         .map(|f| {
-            let status = match (f.status, f.retried) {
-                (Status::Skipped, _) => "skipped",
-                (_, true) => "failed, tried again",
-                (_, false) => "failed",
-            };
+            let again = f.retried && f.status != Status::Skipped;
+            let again = if again { ", tried again" } else { "" };
             vec![
                 f.round.clone().unwrap_or_else(|| "preparation".into()),
                 f.variant.clone(),
                 f.attempt.map(|n| n.to_string()).unwrap_or_default(),
-                status.into(),
+                format!("{}{again}", f.status.word()),
                 f.reason.clone(),
             ]
         })

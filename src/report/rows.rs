@@ -2,7 +2,8 @@
 //!
 //! A round's percentiles are read from its own histogram, all operations merged. A latency shown for several rounds is
 //! read from the exact merge of their histograms; no percentile is ever averaged. Throughput is the mean over rounds.
-//! Ratios are made of pairs: the two rounds of one cell and one repetition. Failed rounds are listed, never averaged in.
+//! Ratios are made of pairs: the two rounds of one cell and one repetition. Failed and
+//! invalid rounds are listed, never averaged in.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ pub struct Rows {
     pub workloads: Vec<Workload>,
     /// What a reader must know before trusting a number.
     pub notes: Vec<Note>,
-    /// Every attempt that failed and every round that was skipped.
+    /// Every attempt that failed or is invalid, and every round that was skipped.
     pub failures: Vec<Failure>,
     /// Every attempt in the order of execution.
     pub execution: Vec<Attempt>,
@@ -115,6 +116,8 @@ pub struct Counts {
     pub ok: usize,
     /// They failed.
     pub failed: usize,
+    /// They were measured under conditions that make their numbers no result.
+    pub invalid: usize,
     /// Their deployment could not be prepared.
     pub skipped: usize,
     /// They are still to come.
@@ -281,8 +284,11 @@ pub struct Round {
     pub attempt: Option<u32>,
     /// How it ended; absent before it did.
     pub status: Option<Status>,
-    /// Why it failed.
+    /// Why it is not good.
     pub reason: Option<String>,
+    /// What a reader must know of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// When it began, UTC.
     pub started: Option<jiff::Timestamp>,
     /// The window that was really used, s.
@@ -397,7 +403,7 @@ pub enum Weight {
     Remark,
 }
 
-/// An attempt that failed or a round that was skipped.
+/// An attempt that failed or is invalid, or a round that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// The round; absent when a deployment failed.
@@ -410,7 +416,7 @@ pub struct Failure {
     pub repetition: Option<u32>,
     /// Which attempt.
     pub attempt: Option<u32>,
-    /// Failed or skipped.
+    /// Failed, invalid or skipped.
     pub status: Status,
     /// Why.
     pub reason: String,

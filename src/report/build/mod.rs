@@ -84,7 +84,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
     rows.run.rounds = rows
         .results()
         .fold(Default::default(), |sum, r| sum + r.counts);
-    history::add_invalid_rounds(&mut rows);
+    history::add_unusable_rounds(&mut rows);
     rows.notes = notes::notes(&rows);
     Ok(rows)
 }
