@@ -17,6 +17,9 @@ use crate::statistics::Overall;
 /// The format of `results.json`.
 pub const FORMAT: u32 = 1;
 
+/// Tables of keys that are longer are folded.
+pub const LONG: usize = 30;
+
 /// Everything that a report tells of a run. Serialized, its numbers have nine digits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(remote = "Self")]
@@ -35,6 +38,8 @@ pub struct Rows {
     pub variants: Vec<Variant>,
     /// Settings in which variants differ.
     pub differences: Vec<Difference>,
+    /// Keys of the effective configuration in which variants differ, defaults included.
+    pub configuration: Vec<KeyDifference>,
     /// Results, by workload.
     pub workloads: Vec<Workload>,
     /// What a reader must know before trusting a number.
@@ -180,6 +185,19 @@ pub struct Difference {
     pub setting: String,
     /// Its value in each variant, in their order; absent where it is not set.
     pub values: Vec<Option<String>>,
+}
+
+/// A key of the effective configuration in which variants differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyDifference {
+    /// The component, such as `tikv`; its first instance tells of it.
+    pub component: String,
+    /// The key, dotted.
+    pub key: String,
+    /// Its value in each variant, in their order; absent where there is no such key or nothing was started.
+    pub values: Vec<Option<String>>,
+    /// Whether the experiment asks for it, in one variant at least.
+    pub asked: bool,
 }
 
 /// One workload's results.

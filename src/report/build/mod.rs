@@ -2,6 +2,7 @@
 
 mod again;
 mod compare;
+mod configuration;
 mod durability;
 mod facts;
 mod history;
@@ -64,6 +65,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
         metrics: run.plan.metrics.clone(),
         legend: metric::ALL.into_iter().map(metric::legend).collect(),
         differences: facts::differences(&variants),
+        configuration: configuration::configuration(run),
         variants,
         workloads,
         notes: Vec::new(),
