@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::site::{Site, driver, hidden};
 use super::{Notice, RunError, Runner, StepError};
 use crate::artifacts::{ArchiveError, Event, Measured, RoundResult, Status, read_files, write_new};
-use crate::database::{Effective, Process, Work};
+use crate::database::{DatabaseError, Effective, Hosts, Process, Spread, Work};
 use crate::driver::Invocation;
 use crate::host::{AgentError, Bounds, Hearing, HostError, ask, call};
 use crate::measurement::LoadResult;
@@ -48,6 +48,8 @@ struct Attempt {
     notes: Vec<String>,
     /// The processes before and after the measurement.
     processes: Option<Processes>,
+    /// The connections of the servers behind a balancer.
+    spread: Option<Spread>,
     /// What the driver said on its standard error.
     log: String,
 }
@@ -70,6 +72,75 @@ impl Processes {
             true => StepError::Restarted { instance },
             false => StepError::Ended { instance },
         })
+    }
+}
+
+/// A look at the connections behind a balancer; nothing where there is none that tells.
+type Look = Option<Result<Spread, DatabaseError>>;
+
+/// The balancer of a deployment, if it has one.
+struct Balancer<'a> {
+    hosts: &'a Hosts,
+    site: &'a Site,
+    bounds: Bounds<'a>,
+}
+
+impl Balancer<'_> {
+    async fn look(&self) -> Look {
+        let work = Work {
+            hosts: self.hosts,
+            bounds: self.bounds,
+            say: &mut |_: &str| {},
+        };
+        self.site.database.spread(work).await.transpose()
+    }
+
+    /// Looks once some time has gone by: the middle of a measurement says what its ends do not.
+    async fn look_after(&self, time: Duration) -> Look {
+        tokio::time::sleep(time).await;
+        self.look().await
+    }
+
+    /// Looks once more, and tells what happened since a look at the idle system.
+    async fn between(&self, idle: Look, during: Look) -> Look {
+        let idle = match idle? {
+            Ok(idle) => idle,
+            Err(error) => return Some(Err(error)),
+        };
+        let during = during.and_then(Result::ok);
+        let after = self.look().await?;
+        Some(after.map(|after| Spread::between(&idle, during.as_ref(), &after)))
+    }
+}
+
+/// Does some work to its end, and another beside it as far as it gets by then.
+async fn beside<T, S>(
+    work: impl Future<Output = T>,
+    other: impl Future<Output = S>,
+) -> (T, Option<S>) {
+    tokio::pin!(work, other);
+    tokio::select! {
+        done = &mut work => (done, None),
+        found = &mut other => (work.await, Some(found)),
+    }
+}
+
+impl Attempt {
+    /// Takes in how a balancer spread the connections. That it does not tell spoils no round.
+    fn balanced(&mut self, look: Look, most: Option<f64>) {
+        match look {
+            None => {}
+            Some(Err(error)) => {
+                let error = StepError::from(error).text();
+                self.notes.push(format!("connections not read: {error}"));
+            }
+            Some(Ok(spread)) => {
+                let uneven = most.and_then(|most| spread.uneven(most));
+                let note = |servers| format!("connections uneven: {servers}");
+                self.notes.extend(uneven.map(note));
+                self.spread = Some(spread);
+            }
+        }
     }
 }
 
@@ -180,6 +251,9 @@ impl Runner<'_> {
         }
         if let Some(processes) = &so_far.processes {
             write_record(&folder.join("processes.json"), processes)?;
+        }
+        if let Some(spread) = &so_far.spread {
+            write_record(&folder.join("balancer.json"), spread)?;
         }
         if so_far.stopped {
             return Ok(None);
@@ -368,7 +442,17 @@ impl Runner<'_> {
         let tool = driver(measure.workload.driver);
         let order = tool.run(&site.database.target(), measure, &site.output)?;
         let before = self.processes(site, bounds).await?;
-        let driven = self.drive(site, &order, bounds, &mut so_far.log).await;
+        let balancer = Balancer {
+            hosts: self.context.hosts,
+            site,
+            bounds,
+        };
+        let idle = balancer.look().await;
+        let middle = measure.warmup.0 + measure.duration.0 / 2;
+        let driving = self.drive(site, &order, bounds, &mut so_far.log);
+        let (driven, during) = beside(driving, balancer.look_after(middle)).await;
+        let look = balancer.between(idle, during.flatten()).await;
+        so_far.balanced(look, self.uneven(site));
         let after = self.processes(site, bounds).await;
         so_far.measured = Some(measure.workload.driver);
         let (after, unread) = match after {
@@ -385,6 +469,13 @@ impl Runner<'_> {
         }
         driven?;
         Ok(())
+    }
+
+    /// How uneven the connections of two servers may be behind the site's balancer.
+    fn uneven(&self, site: &Site) -> Option<f64> {
+        let mut deployments = self.context.plan.deployments.iter();
+        let deployment = deployments.find(|d| d.id == site.id)?;
+        deployment.balancer.as_ref().map(|b| b.uneven)
     }
 
     /// The processes of a database and when each was started.
@@ -527,7 +618,6 @@ fn stop_reason(result: &RoundResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::DatabaseError;
 
     fn process(instance: &str, pid: u32, started_us: i64) -> Process {
         Process {
