@@ -34,6 +34,7 @@ impl Cluster {
         say("packages");
         let packages = self.obtain(hosts, bounds, say).await?;
         say("folders and files");
+        self.make_authority(fresh, hosts, bounds).await?;
         let names = self.host_names();
         let each = names.iter().map(async |name| {
             let host = &*hosts[*name];
@@ -135,6 +136,12 @@ impl Cluster {
                     add(parent, None, FOLDER, false);
                 }
                 files.push(installed_file(file, member));
+            }
+            for file in self.certificates(member)? {
+                if let Some(parent) = file.path.parent() {
+                    add(parent, None, FOLDER, false);
+                }
+                files.push(file);
             }
             units.push(UnitFile {
                 name: member.unit.clone(),

@@ -15,6 +15,7 @@ mod start;
 mod status;
 mod stop;
 mod tidb;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,8 @@ pub struct Cluster {
     directories: BTreeMap<String, PathBuf>,
     /// The folder of packages on this machine.
     packages: PathBuf,
+    /// Its certificates, if it speaks TLS.
+    trust: tls::Trust,
 }
 
 impl Cluster {
@@ -114,6 +117,7 @@ impl Cluster {
             members: Vec::new(),
             directories,
             packages: parts.packages.to_owned(),
+            trust: tls::Trust::default(),
             pack,
             deployment,
         };
@@ -339,7 +343,7 @@ impl Database for Cluster {
             user,
             password,
             database: database.clone(),
-            tls: None,
+            tls: self.trust.client(),
         })
     }
 }
