@@ -136,11 +136,11 @@ impl Mirror {
 pub(crate) fn write_programs(folder: &Path, version: &str, misbehaviour: &Value) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::create_dir_all(folder).unwrap();
-    let binary = binary(version, misbehaviour);
-    for (_, program) in COMPONENTS {
-        let path = folder.join(program);
-        fs::write(&path, &binary).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let first = folder.join(COMPONENTS[0].1);
+    fs::write(&first, binary(version, misbehaviour)).unwrap();
+    fs::set_permissions(&first, fs::Permissions::from_mode(0o755)).unwrap();
+    for (_, program) in &COMPONENTS[1..] {
+        fs::hard_link(&first, folder.join(program)).unwrap();
     }
 }
 

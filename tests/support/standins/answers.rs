@@ -21,6 +21,9 @@ const WORDS: &[&str] = &[
     "@@socket",
     "stats_healthy",
     "native_password",
+    "@@session.transaction_",
+    "@@transaction_",
+    "@@global.transaction_",
 ];
 
 /// Tokens outside of quotes that TiDB gives a meaning. All patterns here are for statements in lower case.
@@ -29,7 +32,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
         r"(?s)(?P<table>`?information_schema`?\s*\.\s*`?(?P<name>cluster_info|cluster_config)`?)",
         r#"|(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`)"#,
         r"|(?P<tidb>\btidb_version\s*\(\s*\))|(?P<version>\bversion\s*\(\s*\))",
-        r"|@@(?:(?P<scope>global|session|local)\s*\.\s*)?(?P<variable>tidb_\w+|version_comment|version|socket)\b",
+        r"|@@(?:(?P<scope>global|session|local)\s*\.\s*)?(?P<variable>tidb_\w+|version_comment|version|socket|transaction_isolation|transaction_read_only)\b",
     );
     Regex::new(token).expect("the pattern is constant")
 });
@@ -299,6 +302,13 @@ impl Answers<'_> {
             "version" => return Ok(quoted(&self.release.mysql())),
             "version_comment" => return Ok(quoted(COMMENT)),
             "socket" => return Ok("''".to_owned()),
+            // MariaDB has them under older names.
+            "transaction_isolation" | "transaction_read_only" => {
+                let scope = found
+                    .name("scope")
+                    .map_or(String::new(), |scope| format!("{}.", scope.as_str()));
+                return Ok(format!("@@{scope}{}", name.replace("transaction", "tx")));
+            }
             _ => {}
         }
         let default = variables::default(self.release, name).ok_or_else(|| unknown(name))?;

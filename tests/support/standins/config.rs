@@ -307,3 +307,17 @@ fn at_most(key: &str, value: i64, limit: i64) -> Result<(), Failure> {
     }
     Err(format!("{key} should be greater than 0 and should be smaller than {limit}").into())
 }
+
+/// Refuses what the stand-ins cannot do, rather than leaving it out.
+pub(crate) fn no_tls(settings: &Settings, keys: &[&str]) -> Result<(), Failure> {
+    let asked = keys.iter().find(|key| {
+        settings
+            .get(**key)
+            .and_then(Value::as_str)
+            .is_some_and(|path| !path.is_empty())
+    });
+    match asked {
+        Some(key) => Err(format!("a stand-in speaks no TLS, which {key} asks for").into()),
+        None => Ok(()),
+    }
+}

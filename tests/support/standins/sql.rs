@@ -46,8 +46,7 @@ pub(crate) struct Sql {
 impl Sql {
     /// Starts the database in `folder`, which is made first if need be.
     pub(crate) async fn start(folder: &Path, error_log: &Path) -> Result<Self, Failure> {
-        let new = !folder.exists();
-        if new {
+        if !folder.exists() {
             install(folder)?;
         }
         let socket = format!(
@@ -142,10 +141,8 @@ pub(crate) async fn connect(socket: &str) -> std::io::Result<UnixStream> {
 
 /// Makes a data directory, whole or not at all.
 fn install(folder: &Path) -> Result<(), Failure> {
-    let new = folder.with_extension("new");
-    if new.exists() {
-        std::fs::remove_dir_all(&new)?;
-    }
+    // A name of its own: the program of a start that was cut short may still be writing.
+    let new = folder.with_extension(format!("new-{}", std::process::id()));
     info("making a database directory with mariadb-install-db");
     let mut command = Command::new(program("mariadb-install-db")?);
     command.args([

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::answers::{Answers, Facts, LONGEST, Needs, needs};
 use crate::args::{Flag, Takes};
-use crate::config::{Config, Settings, leaves, nested};
+use crate::config::{Config, Settings, leaves, nested, no_tls};
 use crate::http::{self, Answer, Request};
 use crate::misbehaviour::Misbehaviour;
 use crate::mysql::{COM_QUERY, COM_STMT_PREPARE, Client, Packet, error_packet, greeting_as};
@@ -171,6 +171,15 @@ impl Tidb {
             .unwrap_or("127.0.0.1");
         let path = flags.need("path")?;
         let mut settings = config.settings;
+        no_tls(
+            &settings,
+            &[
+                "security.ssl-cert",
+                "security.ssl-ca",
+                "security.cluster-ssl-ca",
+                "security.cluster-ssl-cert",
+            ],
+        )?;
         for (key, value) in [
             ("host", json!(flags.get("host").unwrap_or("0.0.0.0"))),
             ("advertise-address", json!(address)),

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::args::{Flag, Takes};
-use crate::config::{Config, Settings, below, leaves, nested, tikv_ranges};
+use crate::config::{Config, Settings, below, leaves, nested, no_tls, tikv_ranges};
 use crate::engine::Engine;
 use crate::http::{self, Answer, Request};
 use crate::misbehaviour::Misbehaviour;
@@ -113,6 +113,7 @@ async fn serve(
 ) -> Result<ExitCode, Failure> {
     let flags = &start.arguments;
     let mut settings = config.settings;
+    no_tls(&settings, &["security.ca-path", "security.cert-path"])?;
     settings.insert(
         "storage.data-dir".to_owned(),
         json!(flags.need("data-dir")?),
