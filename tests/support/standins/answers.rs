@@ -201,9 +201,9 @@ impl Answers<'_> {
             };
             let value = variables::normal(&name, default, value)?;
             if scope == "global" {
-                global.push((name, value))
+                global.push((name, value));
             } else {
-                session.push((name, value))
+                session.push((name, value));
             }
         }
         match (global.as_slice(), session.as_slice(), others) {

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Failure;
+use crate::tls::{self, AnyStream};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -70,12 +71,14 @@ where
         tokio::spawn(async move {
             sleep_until(from).await;
             // The other side may hang up at any time.
-            let _ = connection(stream, &*handler).await;
+            if let Ok(stream) = tls::accepted(stream) {
+                let _ = connection(stream, &*handler).await;
+            }
         });
     }
 }
 
-async fn connection<F, A>(stream: TcpStream, handler: &F) -> std::io::Result<()>
+async fn connection<F, A>(stream: AnyStream, handler: &F) -> std::io::Result<()>
 where
     F: Fn(Request) -> A + Send + Sync,
     A: Future<Output = Answer> + Send,
@@ -167,7 +170,9 @@ async fn read_body<S: AsyncRead + Unpin>(
 
 /// The `host:port` of a URL such as `http://10.0.0.1:2379`.
 pub(crate) fn address_of(url: &str) -> &str {
-    url.trim_start_matches("http://").trim_end_matches('/')
+    url.trim_start_matches("http://")
+        .trim_start_matches("https://")
+        .trim_end_matches('/')
 }
 
 /// Sends a request and returns the answer, whatever its status.
@@ -189,7 +194,8 @@ async fn ask_unlimited(
     target: &str,
     body: &str,
 ) -> std::io::Result<Answer> {
-    let mut stream = BufReader::new(TcpStream::connect(address).await?);
+    let stream = tls::connected(TcpStream::connect(address).await?, address);
+    let mut stream = BufReader::new(stream.map_err(std::io::Error::other)?);
     let head = format!(
         "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()

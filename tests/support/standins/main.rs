@@ -19,6 +19,7 @@ mod release;
 mod sql;
 mod tidb;
 mod tikv;
+mod tls;
 mod variables;
 
 use std::process::ExitCode;

@@ -54,12 +54,13 @@ impl Packet {
         let mut bytes = Vec::with_capacity(self.body.len() + 4);
         bytes.extend([length[0], length[1], length[2], self.sequence]);
         bytes.extend(&self.body);
-        stream.write_all(&bytes).await
+        stream.write_all(&bytes).await?;
+        stream.flush().await
     }
 }
 
-/// The greeting with another server's version, without TLS, compression and what only MariaDB has.
-pub(crate) fn greeting_as(body: &[u8], version: &str) -> Option<Vec<u8>> {
+/// The greeting with another server's version, with TLS or without, without compression and what only MariaDB has.
+pub(crate) fn greeting_as(body: &[u8], version: &str, tls: bool) -> Option<Vec<u8>> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let mut greeting = vec![body[0]];
     greeting.extend(version.as_bytes());
@@ -74,11 +75,26 @@ pub(crate) fn greeting_as(body: &[u8], version: &str) -> Option<Vec<u8>> {
         *greeting.get(high + 1)?,
     ];
     let capabilities = (u32::from_le_bytes(bytes) | LONG_PASSWORD) & !(SSL | COMPRESS | ZSTD);
-    let bytes = capabilities.to_le_bytes();
+    let bytes = (capabilities | if tls { SSL } else { 0 }).to_le_bytes();
     greeting[low..low + 2].copy_from_slice(&bytes[..2]);
     greeting[high..high + 2].copy_from_slice(&bytes[2..]);
     greeting.get_mut(high + 3..high + 13)?.fill(0);
     Some(greeting)
+}
+
+/// Whether a client's first packet is the short one that asks for TLS.
+pub(crate) fn asks_for_tls(body: &[u8]) -> bool {
+    body.len() == 32
+        && body
+            .first_chunk()
+            .is_some_and(|bytes| u32::from_le_bytes(*bytes) & SSL != 0)
+}
+
+/// Takes the wish for TLS out of a log-in.
+pub(crate) fn without_tls(body: &mut [u8]) {
+    if let Some(bytes) = body.first_chunk_mut() {
+        *bytes = (u32::from_le_bytes(*bytes) & !SSL).to_le_bytes();
+    }
 }
 
 /// The packet that refuses a client before or after its greeting.

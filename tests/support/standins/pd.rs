@@ -16,7 +16,7 @@ use crate::misbehaviour::Misbehaviour;
 use crate::process::{End, block_on, checksum, end, info, log, open_log, print, since_epoch};
 use crate::regions::{REGIONS, leaders, moving};
 use crate::release::Release;
-use crate::{Failure, Start};
+use crate::{Failure, Start, tls};
 
 pub(crate) const FLAGS: &[Flag] = &[
     Flag("V", Takes::Nothing, ""),
@@ -80,6 +80,14 @@ pub(crate) fn run(start: Start) -> Result<ExitCode, Failure> {
     ));
     warning(&config).inspect(|warning| log("WARN", warning));
     let pd = Arc::new(Pd::open(&start, misbehaviour, config)?);
+    let secure = [
+        "security.cacert-path",
+        "security.cert-path",
+        "security.key-path",
+    ];
+    if !tls::use_in_cluster(&pd.settings, secure)? && pd.member.client_urls.starts_with("https:") {
+        return Err("the URLs ask for TLS, and the config file names no certificates".into());
+    }
     block_on(serve(pd, &start))
 }
 
@@ -93,9 +101,6 @@ async fn serve(pd: Arc<Pd>, start: &Start) -> Result<ExitCode, Failure> {
     let from = tokio::time::Instant::now() + pd.misbehaviour.answer_after();
     for flag in ["client-urls", "peer-urls"] {
         for url in start.arguments.need(flag)?.split(',') {
-            if url.starts_with("https:") {
-                return Err("a stand-in speaks no TLS".into());
-            }
             let listener = http::listen(http::address_of(url)).await?;
             let pd = Arc::clone(&pd);
             let handler = move |request| answer(Arc::clone(&pd), request);

@@ -6,20 +6,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncWrite, BufReader};
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::answers::{Answers, Facts, LONGEST, Needs, needs};
 use crate::args::{Flag, Takes};
-use crate::config::{Config, Settings, leaves, nested, no_tls};
+use crate::config::{Config, Settings, leaves, nested};
 use crate::http::{self, Answer, Request};
 use crate::misbehaviour::Misbehaviour;
-use crate::mysql::{COM_QUERY, COM_STMT_PREPARE, Client, Packet, error_packet, greeting_as};
+use crate::mysql::{
+    COM_QUERY, COM_STMT_PREPARE, Client, Packet, asks_for_tls, error_packet, greeting_as,
+    without_tls,
+};
 use crate::process::{End, block_on, end, info, log, open_log, print, random, since_epoch};
 use crate::release::Release;
-use crate::{Failure, Start, sql, variables};
+use crate::tls::AnyStream;
+use crate::{Failure, Start, sql, tls, variables};
 
 pub(crate) const FLAGS: &[Flag] = &[
     Flag("V", Takes::Nothing, ""),
@@ -45,6 +48,8 @@ struct Tidb {
     release: Release,
     misbehaviour: Misbehaviour,
     settings: Settings,
+    /// What clients are shown that ask for TLS.
+    tls: Option<Arc<rustls::ServerConfig>>,
     pds: Vec<String>,
     /// What PD hears of this server.
     told: Value,
@@ -171,15 +176,13 @@ impl Tidb {
             .unwrap_or("127.0.0.1");
         let path = flags.need("path")?;
         let mut settings = config.settings;
-        no_tls(
-            &settings,
-            &[
-                "security.ssl-cert",
-                "security.ssl-ca",
-                "security.cluster-ssl-ca",
-                "security.cluster-ssl-cert",
-            ],
-        )?;
+        let secure = [
+            "security.cluster-ssl-ca",
+            "security.cluster-ssl-cert",
+            "security.cluster-ssl-key",
+        ];
+        tls::use_in_cluster(&settings, secure)?;
+        let tls = tls::for_clients(&settings)?;
         for (key, value) in [
             ("host", json!(flags.get("host").unwrap_or("0.0.0.0"))),
             ("advertise-address", json!(address)),
@@ -199,6 +202,7 @@ impl Tidb {
             release: start.release.clone(),
             misbehaviour,
             settings,
+            tls,
             pds: path
                 .split(',')
                 .map(|pd| http::address_of(pd).to_owned())
@@ -230,7 +234,7 @@ impl Tidb {
     }
 
     /// A connection to the first store, which has the rows.
-    async fn store(&self) -> Result<TcpStream, Failure> {
+    async fn store(&self) -> Result<AnyStream, Failure> {
         let stores = self.ask_pd("GET", "/pd/api/v1/stores", "").await?;
         let stores = stores["stores"].as_array().ok_or("PD tells of no stores")?;
         let first = stores
@@ -244,10 +248,10 @@ impl Tidb {
             .await
             .map_err(|error| format!("store {address}: {error}"))?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        tls::connected(stream, address)
     }
 
-    async fn client(&self) -> Result<Client<TcpStream>, Failure> {
+    async fn client(&self) -> Result<Client<AnyStream>, Failure> {
         Client::connect(self.store().await?, sql::ACCOUNT).await
     }
 
@@ -293,43 +297,89 @@ impl Tidb {
     }
 
     /// Carries one client until it or the store hangs up.
-    async fn connection(&self, mut client: TcpStream) -> Result<(), Failure> {
+    async fn connection(&self, client: TcpStream) -> Result<(), Failure> {
         client.set_nodelay(true)?;
-        let store = match self.store().await {
+        let mut client: AnyStream = Box::new(client);
+        let mut store = match self.store().await {
             Ok(store) => store,
             Err(error) => return self.turn_away(&mut client, &error).await,
         };
-        let (from_store, mut to_store) = store.into_split();
-        let mut from_store = BufReader::new(from_store);
-        let Some(greeting) = Packet::read(&mut from_store).await? else {
+        let Some(greeting) = Packet::read(&mut store).await? else {
             return self
                 .turn_away(&mut client, &"the store hung up".into())
                 .await;
         };
-        let (from_client, mut to_client) = client.into_split();
-        let body = greeting_as(&greeting.body, &self.release.mysql()).unwrap_or(greeting.body);
+        let body = greeting_as(&greeting.body, &self.release.mysql(), self.tls.is_some());
+        let body = body.unwrap_or(greeting.body);
         Packet {
             sequence: greeting.sequence,
             body,
         }
-        .write(&mut to_client)
+        .write(&mut client)
         .await?;
+        let Some(client) = self.log_in(client, &mut store).await? else {
+            return Ok(());
+        };
+        let (from_client, mut to_client) = tokio::io::split(client);
+        let (mut from_store, mut to_store) = tokio::io::split(store);
         tokio::select! {
             sent = self.forward(BufReader::new(from_client), &mut to_store) => sent?,
-            received = tokio::io::copy_buf(&mut from_store, &mut to_client) => drop(received?),
+            received = tokio::io::copy(&mut from_store, &mut to_client) => drop(received?),
         }
         Ok(())
     }
 
-    async fn turn_away(&self, client: &mut TcpStream, why: &Failure) -> Result<(), Failure> {
+    /// Carries the packets of a log-in and lays TLS over a client that asks for it; `None` where the store refuses it.
+    async fn log_in(
+        &self,
+        mut client: AnyStream,
+        store: &mut AnyStream,
+    ) -> Result<Option<AnyStream>, Failure> {
+        // The store hears nothing of TLS: its packets are one behind then.
+        let mut behind = 0;
+        let Some(mut packet) = Packet::read(&mut client).await? else {
+            return Ok(None);
+        };
+        if let Some(config) = &self.tls
+            && asks_for_tls(&packet.body)
+        {
+            client = tls::accepted_client(client, Arc::clone(config))?;
+            let Some(mut second) = Packet::read(&mut client).await? else {
+                return Ok(None);
+            };
+            without_tls(&mut second.body);
+            packet = second;
+            behind = 1;
+        }
+        loop {
+            packet.sequence = packet.sequence.wrapping_sub(behind);
+            packet.write(store).await?;
+            let Some(mut answer) = Packet::read(store).await? else {
+                return Ok(None);
+            };
+            answer.sequence = answer.sequence.wrapping_add(behind);
+            answer.write(&mut client).await?;
+            match answer.body.first() {
+                Some(0) => return Ok(Some(client)),
+                Some(0xff) => return Ok(None),
+                _ => {}
+            }
+            let Some(more) = Packet::read(&mut client).await? else {
+                return Ok(None);
+            };
+            packet = more;
+        }
+    }
+
+    async fn turn_away(&self, client: &mut AnyStream, why: &Failure) -> Result<(), Failure> {
         let text = format!("Region is unavailable (stand-in: {why})");
         Ok(error_packet(0, 9005, &text).write(client).await?)
     }
 
     /// Passes packets on; a packet with number 0 starts a command.
-    async fn forward<W: AsyncWrite + Unpin>(
+    async fn forward<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &self,
-        mut from: BufReader<OwnedReadHalf>,
+        mut from: BufReader<R>,
         to: &mut W,
     ) -> Result<(), Failure> {
         while let Some(mut packet) = Packet::read(&mut from).await? {

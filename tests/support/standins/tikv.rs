@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::args::{Flag, Takes};
-use crate::config::{Config, Settings, below, leaves, nested, no_tls, tikv_ranges};
+use crate::config::{Config, Settings, below, leaves, nested, tikv_ranges};
 use crate::engine::Engine;
 use crate::http::{self, Answer, Request};
 use crate::misbehaviour::Misbehaviour;
@@ -22,7 +22,7 @@ use crate::process::{End, block_on, end, info, log, open_log, print, since_epoch
 use crate::raft::RaftLog;
 use crate::release::Release;
 use crate::sql::{self, Sql};
-use crate::{Failure, Start};
+use crate::{Failure, Start, tls};
 
 pub(crate) const FLAGS: &[Flag] = &[
     Flag("V", Takes::Nothing, ""),
@@ -113,7 +113,14 @@ async fn serve(
 ) -> Result<ExitCode, Failure> {
     let flags = &start.arguments;
     let mut settings = config.settings;
-    no_tls(&settings, &["security.ca-path", "security.cert-path"])?;
+    tls::use_in_cluster(
+        &settings,
+        [
+            "security.ca-path",
+            "security.cert-path",
+            "security.key-path",
+        ],
+    )?;
     settings.insert(
         "storage.data-dir".to_owned(),
         json!(flags.need("data-dir")?),
@@ -290,7 +297,7 @@ async fn listen(start: &Start, told: &Arc<Told>, database: Option<&Sql>) -> Resu
 
 async fn pass(listener: TcpListener, from: Instant, socket: Option<String>) {
     loop {
-        let Ok((mut client, _)) = listener.accept().await else {
+        let Ok((client, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
         };
@@ -300,7 +307,9 @@ async fn pass(listener: TcpListener, from: Instant, socket: Option<String>) {
         tokio::spawn(async move {
             sleep_until(from).await;
             let _ = client.set_nodelay(true);
-            if let Ok(mut server) = sql::connect(&socket).await {
+            if let Ok(mut client) = tls::accepted(client)
+                && let Ok(mut server) = sql::connect(&socket).await
+            {
                 // Either side may hang up at any time.
                 let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             }
