@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -136,9 +138,21 @@ impl Mirror {
 pub(crate) fn write_programs(folder: &Path, version: &str, misbehaviour: &Value) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::create_dir_all(folder).unwrap();
+    let written = folder.join("written");
+    fs::write(&written, binary(version, misbehaviour)).unwrap();
+    fs::set_permissions(&written, fs::Permissions::from_mode(0o755)).unwrap();
+    // Copied by another process: what a test has open for writing, a child that another test starts may hold open as well,
+    // and such a file cannot be run.
     let first = folder.join(COMPONENTS[0].1);
-    fs::write(&first, binary(version, misbehaviour)).unwrap();
-    fs::set_permissions(&first, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(
+        Command::new("cp")
+            .arg(&written)
+            .arg(&first)
+            .status()
+            .unwrap()
+            .success()
+    );
+    fs::remove_file(written).unwrap();
     for (_, program) in &COMPONENTS[1..] {
         fs::hard_link(&first, folder.join(program)).unwrap();
     }
@@ -146,13 +160,7 @@ pub(crate) fn write_programs(folder: &Path, version: &str, misbehaviour: &Value)
 
 /// The program that `standins/main.rs` is, with a version at its end.
 fn binary(version: &str, misbehaviour: &Value) -> Vec<u8> {
-    let built = Path::new(env!("CARGO_BIN_EXE_assay"))
-        .parent()
-        .unwrap()
-        .join("examples/tidb-standin");
-    let advice = "`cargo test` builds it, and so does `cargo build --example tidb-standin`";
-    let mut binary = fs::read(&built)
-        .unwrap_or_else(|error| panic!("no stand-in at {}: {error}; {advice}", built.display()));
+    let mut binary = built().to_vec();
     let git_hash = &hex(&Sha256::digest(version))[..40];
     let trailer =
         json!({"version": version, "git_hash": git_hash, "misbehaviour": misbehaviour}).to_string();
@@ -160,6 +168,34 @@ fn binary(version: &str, misbehaviour: &Value) -> Vec<u8> {
     binary.extend((trailer.len() as u64).to_le_bytes());
     binary.extend(MARK);
     binary
+}
+
+/// The example without its symbols, which are most of it; whole where there is no `strip`.
+fn built() -> &'static [u8] {
+    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let built = Path::new(env!("CARGO_BIN_EXE_assay"))
+            .parent()
+            .unwrap()
+            .join("examples/tidb-standin");
+        let advice = "`cargo test` builds it, and so does `cargo build --example tidb-standin`";
+        let whole = fs::read(&built).unwrap_or_else(|error| {
+            panic!("no stand-in at {}: {error}; {advice}", built.display())
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let stripped = folder.path().join("stripped");
+        let strip = Command::new("strip")
+            .arg("-o")
+            .arg(&stripped)
+            .arg(&built)
+            .stderr(Stdio::null())
+            .status();
+        if strip.is_ok_and(|status| status.success()) {
+            fs::read(stripped).unwrap()
+        } else {
+            whole
+        }
+    })
 }
 
 fn packed(program: &str, binary: &[u8]) -> Vec<u8> {
