@@ -1,7 +1,8 @@
 //! Stand-ins of pd-server, tikv-server and tidb-server for tests: one program that acts by the name it is called with.
 //!
 //! They take the real flags, answer on the real paths and keep files like the real ones in their data directories; the
-//! rows are kept by a MariaDB. The version is read from the end of the program's own file (`tests/support/mirror.rs`).
+//! rows are kept by a MariaDB. The version is read from the end of the program's own file (`tests/support/mirror.rs`), and
+//! `misbehaviour.rs` says how they can be told to go wrong.
 
 mod answers;
 mod args;

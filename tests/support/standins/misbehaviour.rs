@@ -15,7 +15,7 @@ const FILE: &str = "standin.toml";
 pub(crate) struct Misbehaviour {
     /// Seconds in which it listens and answers nobody.
     answer_after: u64,
-    /// Seconds after which it ends by itself with exit code 1.
+    /// Seconds after which it ends by itself with exit code 1: from its start, TiKV from when it is ready.
     die_after: Option<u64>,
     /// PD: leaders stay where they are, and operators never end.
     pub(crate) never_balance: bool,

@@ -23,9 +23,9 @@ pub(crate) const ACCOUNT: &str = "tidb_stand_in";
 /// all are; only accounts of `%` are left.
 const FIRST: &[&str] = &[
     "DROP USER IF EXISTS ''@'localhost'",
-    "CREATE USER 'root'@'%' IDENTIFIED BY ''",
+    "CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED BY ''",
     "GRANT ALL PRIVILEGES ON *.* TO 'root'@'%' WITH GRANT OPTION",
-    "CREATE USER 'tidb_stand_in'@'%' IDENTIFIED BY ''",
+    "CREATE USER IF NOT EXISTS 'tidb_stand_in'@'%' IDENTIFIED BY ''",
     "GRANT ALL PRIVILEGES ON *.* TO 'tidb_stand_in'@'%' WITH GRANT OPTION",
     "DELETE FROM mysql.global_priv WHERE User = '' OR (User = 'root' AND Host <> '%')",
     "FLUSH PRIVILEGES",
@@ -188,6 +188,8 @@ fn spawn(folder: &Path, error_log: &Path, socket: &str) -> Result<Child, Failure
     ]);
     command.args([
         "--max-connections=4096",
+        // A balancer that only looks whether the port is open is no news.
+        "--log-warnings=1",
         "--character-set-server=utf8mb4",
         "--collation-server=utf8mb4_bin",
     ]);
