@@ -25,4 +25,5 @@ mod spec;
 mod ssh;
 mod ssh_keys;
 mod sysbench;
+mod standins;
 mod transfer;
