@@ -5,7 +5,8 @@ use serde_json::Value as Schema;
 use super::inventory::{Form, HOSTS_PATTERN, Wrong, check_names};
 use super::scalar::{boolean, boolean_hint, number, whole};
 use super::suggest;
-use super::tree::Scalar;
+use super::tree::{Item, Scalar, Value};
+use super::value::TREE;
 use super::{Name, OnFailure};
 use crate::units::Duration;
 
@@ -22,6 +23,8 @@ pub(super) enum Type<'a> {
     Number,
     Boolean,
     Text,
+    /// A value of any shape.
+    Any,
 }
 
 /// The schema that a `$ref` stands for.
@@ -37,6 +40,9 @@ pub(super) fn resolve<'a>(root: &'a Schema, schema: &'a Schema) -> &'a Schema {
 }
 
 pub(super) fn kind(schema: &Schema) -> Type<'_> {
+    if format(schema) == TREE {
+        return Type::Any;
+    }
     if let Some(Schema::Array(alternatives)) = schema.get("anyOf") {
         return Type::Alternatives(alternatives);
     }
@@ -68,10 +74,6 @@ fn has_type(schema: &Schema, wanted: &str) -> bool {
     }
 }
 
-pub(super) fn is_list(schema: &Schema) -> bool {
-    has_type(schema, "array")
-}
-
 /// Whether any text will do, so that a value from the environment may stand there.
 pub(super) fn is_free(schema: &Schema) -> bool {
     matches!(kind(schema), Type::Text)
@@ -81,8 +83,12 @@ pub(super) fn is_free(schema: &Schema) -> bool {
 
 /// The schema of the values of a mapping with keys of the user's.
 pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
-    let patterns = schema.get("patternProperties")?.as_object()?;
-    patterns.values().next()
+    match schema.get("patternProperties") {
+        Some(patterns) => patterns.as_object()?.values().next(),
+        None => schema
+            .get("additionalProperties")
+            .filter(|below| below.is_object()),
+    }
 }
 
 /// Whether a key of the user's is the name that a mapping wants.
@@ -90,6 +96,9 @@ pub(super) fn check_key(schema: &Schema, key: &str) -> Result<(), Wrong> {
     let patterns = schema.get("patternProperties").and_then(Schema::as_object);
     if patterns.is_some_and(|patterns| patterns.contains_key(HOSTS_PATTERN)) {
         return check_names(key);
+    }
+    if patterns.is_none() {
+        return Ok(());
     }
     let name = key.parse::<Name>();
     name.map(|_| ()).map_err(|error| (error.to_string(), None))
@@ -126,16 +135,41 @@ pub(super) fn item<'a>(root: &'a Schema, schema: &'a Schema) -> Option<&'a Schem
     one_of(root, schema, true).get("items")
 }
 
-/// The schema itself, or that of its alternatives which is a list or is none.
+/// The schema itself, or that of its alternatives which is a list or a mapping.
 fn one_of<'a>(root: &'a Schema, schema: &'a Schema, list: bool) -> &'a Schema {
     let schema = resolve(root, schema);
+    let wanted = |kind: Type<'_>| match kind {
+        Type::Array => list,
+        Type::Object => !list,
+        _ => false,
+    };
     match kind(schema) {
-        Type::Alternatives(alternatives) => {
-            let one = alternatives.iter().find(|one| is_list(one) == list);
-            resolve(root, one.unwrap_or(&alternatives[0]))
-        }
+        Type::Alternatives(alternatives) => one_that(root, alternatives, wanted),
         _ => schema,
     }
+}
+
+/// The one of several alternatives that has the shape of a value, or else the first.
+pub(super) fn alternative<'a>(
+    root: &'a Schema,
+    alternatives: &'a [Schema],
+    item: &Item,
+) -> &'a Schema {
+    one_that(root, alternatives, |kind| match &item.node.value {
+        Value::Sequence(_) => matches!(kind, Type::Array),
+        Value::Mapping(_) => matches!(kind, Type::Object),
+        Value::Scalar(_) => !matches!(kind, Type::Array | Type::Object),
+    })
+}
+
+fn one_that<'a>(
+    root: &'a Schema,
+    alternatives: &'a [Schema],
+    wanted: impl Fn(Type<'_>) -> bool,
+) -> &'a Schema {
+    let mut resolved = alternatives.iter().map(|one| resolve(root, one));
+    let one = resolved.find(|one| wanted(kind(one)));
+    one.unwrap_or_else(|| resolve(root, &alternatives[0]))
 }
 
 /// Where a key that is unknown here would be right.
@@ -162,7 +196,8 @@ pub(super) fn expected(schema: &Schema) -> String {
     match kind(schema) {
         Type::Object => "a mapping".to_owned(),
         Type::Array => "a list".to_owned(),
-        Type::Alternatives(_) => "a mapping or a list of them".to_owned(),
+        Type::Alternatives(_) => "a single value, a mapping or a list".to_owned(),
+        Type::Any => "a value".to_owned(),
         Type::Choice => match &choices(schema)[..] {
             [only] => format!("`{only}`"),
             several => format!("one of {}", suggest::list(several)),

@@ -16,6 +16,7 @@ mod overrides;
 mod parse;
 mod placeholder;
 mod problem;
+mod read;
 mod reference;
 mod render;
 mod resolved;
@@ -40,6 +41,7 @@ pub use experiment::{
 pub use inventory::{Become, Connection, Host, Inventory, LoadedInventory, load_inventory};
 pub use load::{Check, Request, Spec, load};
 pub use problem::{Located, Problem, Problems};
+pub use read::{Text, read, read_checked, read_text};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
-pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar};
+pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar, Setting};

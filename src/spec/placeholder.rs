@@ -26,6 +26,7 @@ pub(super) fn placeholder(root: &Schema, schema: &Schema, place: &Place) -> Item
         Type::Choice => text(expected::choices(schema)[0]),
         Type::Whole | Type::Number => text("1"),
         Type::Boolean => text("false"),
+        Type::Any => text("placeholder"),
         Type::Text => text(match schema.get("format").and_then(Schema::as_str) {
             Some("assay-duration") => "1s",
             Some("assay-on-failure") => "continue",

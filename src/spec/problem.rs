@@ -88,6 +88,16 @@ impl Diagnostic {
         }
     }
 
+    /// A problem with a file as a whole.
+    pub(super) fn file(name: &str, message: impl Into<String>) -> Self {
+        Self {
+            path: String::new(),
+            message: message.into(),
+            help: None,
+            spot: Spot::File(annotate_snippets::normalize_untrusted_str(name)),
+        }
+    }
+
     pub(super) fn help(mut self, help: impl Into<Option<String>>) -> Self {
         self.help = help.into();
         self

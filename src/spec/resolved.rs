@@ -78,25 +78,36 @@ fn mapping(value: &Value, indent: usize, secrets: &Secrets, out: &mut String) {
                 out.push('\n');
                 for item in items {
                     let mut text = String::new();
-                    mapping(item, indent + 4, secrets, &mut text);
+                    match item.as_object().filter(|below| !below.is_empty()) {
+                        Some(_) => mapping(item, indent + 4, secrets, &mut text),
+                        None => {
+                            let _ = writeln!(text, "{}", flow(item, secrets));
+                        }
+                    }
                     let _ = write!(out, "{:indent$}  - {}", "", text.trim_start());
                 }
             }
-            Value::Array(items) => {
-                let items: Vec<String> = items.iter().map(|item| scalar(item, secrets)).collect();
-                let _ = writeln!(out, " [{}]", items.join(", "));
-            }
             _ => {
-                let _ = writeln!(out, " {}", scalar(value, secrets));
+                let _ = writeln!(out, " {}", flow(value, secrets));
             }
         }
     }
 }
 
-fn scalar(value: &Value, secrets: &Secrets) -> String {
+/// A value on one line.
+fn flow(value: &Value, secrets: &Secrets) -> String {
     match value {
         Value::String(text) => word(&escape(text, secrets.names())),
-        Value::Object(_) => "{}".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| flow(item, secrets)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(below) => {
+            let entries = below.iter();
+            let entries =
+                entries.map(|(key, value)| format!("{}: {}", word(key), flow(value, secrets)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
         other => other.to_string(),
     }
 }

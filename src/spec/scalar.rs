@@ -1,5 +1,7 @@
 //! Single values as YAML 1.2 reads them, without the guesses of older versions: whole numbers, numbers, true and false.
 
+use serde_json::Value;
+
 /// A whole number: digits, with `_` between them if that helps.
 ///
 /// # Errors
@@ -73,6 +75,32 @@ pub(super) fn boolean_hint(text: &str) -> Option<&'static str> {
         "no" | "n" | "off" | "false" | "0" => Some("false"),
         _ => None,
     }
+}
+
+/// The value of a text without quotes: a boolean, a number, or else the text itself.
+///
+/// # Errors
+/// What could be written instead of a number that is read in several ways.
+pub(super) fn resolve(text: &str) -> Result<Value, String> {
+    if let "true" | "True" | "TRUE" | "false" | "False" | "FALSE" = text {
+        return Ok(Value::Bool(text.eq_ignore_ascii_case("true")));
+    }
+    match (whole(text), number(text)) {
+        (Ok(whole), _) => match (u64::try_from(whole), i64::try_from(whole)) {
+            (Ok(number), _) => Ok(number.into()),
+            (_, Ok(number)) => Ok(number.into()),
+            _ => Err("the number is too large".to_owned()),
+        },
+        (Err(Some(help)), None) => Err(help),
+        (Err(Some(help)), Some(_)) if has_zero_first(text) => Err(help),
+        (Err(_), Some(number)) => Ok(number.into()),
+        (Err(None), None) => Ok(text.into()),
+    }
+}
+
+fn has_zero_first(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]

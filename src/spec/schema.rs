@@ -57,6 +57,11 @@ pub(super) static INVENTORY: LazyLock<Value> = LazyLock::new(|| {
     schema
 });
 
+/// The schema that a text of another type is walked against.
+pub(super) fn of<T: JsonSchema>() -> Value {
+    generate::<T>(&T::schema_name())
+}
+
 fn generate<T: JsonSchema>(title: &str) -> Value {
     let settings = SchemaSettings::draft2020_12();
     let schema = settings.into_generator().into_root_schema_for::<T>();

@@ -4,8 +4,9 @@ use serde::de::value::{Error, MapDeserializer, SeqDeserializer, StrDeserializer}
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::scalar::{boolean, number, whole};
+use super::scalar::{boolean, number, resolve, whole};
 use super::tree::{Item, Value};
+use super::value::SETTING;
 
 /// The typed value of a tree that a walk found sound.
 pub(super) fn read<'a, T: Deserialize<'a>>(item: &'a Item) -> Result<T, Error> {
@@ -93,9 +94,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
+        if name == SETTING {
+            return visitor.visit_newtype_struct(Resolver(self.0));
+        }
         visitor.visit_newtype_struct(self)
     }
 
@@ -112,5 +116,43 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     forward_to_deserialize_any! {
         i128 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
         identifier ignored_any
+    }
+}
+
+/// Reads values by how they are written: for settings, which no type is known of.
+struct Resolver<'a>(&'a Item);
+
+impl<'a> IntoDeserializer<'a> for Resolver<'a> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Resolver<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.node.value {
+            Value::Scalar(scalar) if scalar.is_null() => visitor.visit_unit(),
+            Value::Scalar(scalar) if scalar.plain => {
+                let value = resolve(&scalar.text).map_err(Error::custom)?;
+                value.deserialize_any(visitor).map_err(Error::custom)
+            }
+            Value::Scalar(scalar) => visitor.visit_borrowed_str(&scalar.text),
+            Value::Sequence(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.iter().map(Resolver)))
+            }
+            Value::Mapping(entries) => {
+                let entries = entries.iter().map(|e| (&*e.key, Resolver(&e.item)));
+                visitor.visit_map(MapDeserializer::new(entries))
+            }
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
     }
 }

@@ -113,6 +113,31 @@ impl JsonSchema for Scalar {
     }
 }
 
+/// A value of any shape with the types that it is written with: `20` is a number, `true` a boolean, `"20"` and `5MB` texts,
+/// and lists and mappings hold such values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting(pub serde_json::Value);
+
+/// The name under which a [`Setting`] asks to be read: it alone has its values resolved.
+pub(super) const SETTING: &str = "Setting";
+
+/// The format of a value of any shape in a schema.
+pub(super) const TREE: &str = "assay-tree";
+
+impl JsonSchema for Setting {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        SETTING.into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "format": TREE, "description": "a value: a number, `true`, `false`, a text, a list or a mapping" })
+    }
+}
+
 /// One value or a list of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde_json::Value as Schema;
+use serde_json::{Value as Schema, json};
 
 use super::bad::Bad;
 use super::expected::{self, Type};
 use super::likely;
 use super::placeholder::placeholder;
 use super::problem::{Diagnostic, SHOWN};
+use super::scalar::resolve;
 use super::suggest;
 use super::tree::{Entry, Item, Point, Scalar, Value, Way};
 use super::vars::join;
@@ -103,15 +104,36 @@ impl Walk<'_> {
         let target = expected::resolve(self.root, schema);
         match expected::kind(target) {
             Type::Alternatives(alternatives) => {
-                let list = matches!(item.node.value, Value::Sequence(_));
-                let one = alternatives
-                    .iter()
-                    .find(|one| expected::is_list(one) == list);
-                self.value(one.unwrap_or(&alternatives[0]), item, at)
+                let one = expected::alternative(self.root, alternatives, item);
+                self.value(one, item, at)
             }
             Type::Object => self.object(target, item, at),
             Type::Array => self.array(target, item, at),
+            Type::Any => self.any(target, item, at),
             _ => self.scalar(target, item, at),
+        }
+    }
+
+    /// A value of any shape: only its single values can be wrong.
+    fn any(&mut self, schema: &Schema, item: &Item, at: &At<'_>) -> Option<Item> {
+        match &item.node.value {
+            Value::Scalar(scalar) if scalar.is_null() => self.mismatch(schema, item, at),
+            Value::Scalar(scalar) => {
+                let wrong = scalar.plain.then(|| resolve(&scalar.text).err()).flatten();
+                if let Some(help) = wrong {
+                    let message = format!("expected a value, found `{}`", scalar.text);
+                    return self.wrong(item, at, message, Some(help));
+                }
+                self.free_text(scalar, item, at);
+                Some(item.clone())
+            }
+            Value::Sequence(_) => self.array(&json!({ "items": schema }), item, at),
+            Value::Mapping(entries) => {
+                let below =
+                    |entry| self.below((schema, None), entry, &join(at.path, &entry.key), at);
+                let sound = entries.iter().filter_map(below).collect();
+                Some(item.with(Value::Mapping(sound)))
+            }
         }
     }
 
