@@ -10,7 +10,7 @@
 //! | 5 | cli |
 //! | 4 | runner, report |
 //! | 3 | artifacts, database, snapshot, driver, load |
-//! | 2 | plan, statistics, host |
+//! | 2 | plan, statistics, host, tiup |
 //! | 1 | spec |
 //! | 0 | units, measurement |
 
@@ -32,4 +32,5 @@ pub mod runner;
 pub mod snapshot;
 pub mod spec;
 pub mod statistics;
+pub mod tiup;
 pub mod units;

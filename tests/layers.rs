@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 6] = [
     &["units", "measurement"],
     &["spec"],
-    &["plan", "statistics", "host"],
+    &["plan", "statistics", "host", "tiup"],
     &["artifacts", "database", "snapshot", "driver", "load"],
     &["runner", "report"],
     &["cli"],

@@ -85,10 +85,15 @@ pub(super) fn is_free(schema: &Schema) -> bool {
 pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
     match schema.get("patternProperties") {
         Some(patterns) => patterns.as_object()?.values().next(),
-        None => schema
-            .get("additionalProperties")
-            .filter(|below| below.is_object()),
+        None if schema.get("properties").is_some() => None,
+        None => any_other_key(schema),
     }
+}
+
+/// The schema of the values of keys that a mapping does not name, if it takes some.
+pub(super) fn any_other_key(schema: &Schema) -> Option<&Schema> {
+    let below = schema.get("additionalProperties");
+    below.filter(|below| below.is_object())
 }
 
 /// Whether a key of the user's is the name that a mapping wants.

@@ -249,7 +249,8 @@ impl Walk<'_> {
         let mut misspelt = Vec::new();
         for entry in item.entries() {
             let path = join(at.path, &entry.key);
-            match schema["properties"].get(&*entry.key) {
+            let named = schema["properties"].get(&*entry.key);
+            match named.or_else(|| expected::any_other_key(schema)) {
                 Some(below) => {
                     let description = below.get("description").and_then(Schema::as_str);
                     sound.extend(self.below((below, description), entry, &path, at));
