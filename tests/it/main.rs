@@ -21,4 +21,5 @@ mod snapshot;
 mod spec;
 mod ssh;
 mod ssh_keys;
+mod tiup;
 mod transfer;
