@@ -86,12 +86,12 @@ pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
     match schema.get("patternProperties") {
         Some(patterns) => patterns.as_object()?.values().next(),
         None if schema.get("properties").is_some() => None,
-        None => further(schema),
+        None => any_other_key(schema),
     }
 }
 
-/// The schema of the values of keys that a mapping does not name.
-pub(super) fn further(schema: &Schema) -> Option<&Schema> {
+/// The schema of the values of keys that a mapping does not name, if it takes some.
+pub(super) fn any_other_key(schema: &Schema) -> Option<&Schema> {
     let below = schema.get("additionalProperties");
     below.filter(|below| below.is_object())
 }
@@ -130,7 +130,7 @@ pub(super) fn property<'a>(
         Some(below) => Some((below, false)),
         None => {
             let below = schema.get("properties")?.get(key);
-            let below = below.or_else(|| further(schema))?;
+            let below = below.or_else(|| any_other_key(schema))?;
             Some((below, required(schema).any(|required| required == key)))
         }
     }

@@ -250,7 +250,7 @@ impl Walk<'_> {
         for entry in item.entries() {
             let path = join(at.path, &entry.key);
             let named = schema["properties"].get(&*entry.key);
-            match named.or_else(|| expected::further(schema)) {
+            match named.or_else(|| expected::any_other_key(schema)) {
                 Some(below) => {
                     let description = below.get("description").and_then(Schema::as_str);
                     sound.extend(self.below((below, description), entry, &path, at));

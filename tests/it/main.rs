@@ -24,6 +24,7 @@ mod snapshot;
 mod spec;
 mod ssh;
 mod ssh_keys;
-mod sysbench;
 mod standins;
+mod sysbench;
+mod tiup;
 mod transfer;
