@@ -38,6 +38,8 @@ struct Attempt {
     unrestorable: bool,
     stopped: bool,
     steps: Vec<(String, f64)>,
+    /// When the driver was started, its warm-up included.
+    began: Option<std::time::SystemTime>,
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
@@ -334,6 +336,7 @@ impl Runner<'_> {
         let tool = driver(measure.workload.driver);
         let order = tool.run(&site.database.target(), measure, &site.output)?;
         let before = self.processes(site, bounds).await?;
+        so_far.began = Some((self.context.clock)().into());
         let driven = self.drive(site, &order, bounds, &mut so_far.log).await;
         let after = self.processes(site, bounds).await;
         so_far.measured = Some(measure.workload.driver);
@@ -453,9 +456,15 @@ async fn collect(
             limit: bounds.limit,
         })
     })?;
-    let load = so_far
-        .load
-        .insert(driver(tool).parse(&read_files(folder)?)?);
+    let files = read_files(folder)?;
+    let load = so_far.load.insert(driver(tool).parse(&files)?);
+    // Whatever tool it was, the archive has its numbers in one form.
+    let began = so_far.began.unwrap_or(std::time::SystemTime::UNIX_EPOCH);
+    for (name, content) in load.to_files(began) {
+        if !files.contains_key(&name) {
+            write_new(&folder.join(name), &content)?;
+        }
+    }
     if load.count() == 0 {
         return Err(StepError::NoSuccess(load.errors()));
     }
