@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::instance::instances;
 use super::order::{Slot, arrange};
 use super::{Action, Balancer, Cell, Deployment, Measure, Plan, Round, Step};
-use crate::pack::{PackError, Packs, settings};
+use crate::pack::{PackError, Packs, Programs, settings};
 use crate::spec::{
     Config, Dataset, Engine, Experiment, Inventory, Limits, Name, Placement, Restore, Variant,
     Workload,
@@ -87,6 +87,8 @@ fn deployment(
     });
     let balancing = balancing.transpose()?;
     let deployed = match experiment.deploy.engine {
+        // What is built into assay runs in the driver's own process.
+        _ if pack.form.programs == Programs::Builtin => Vec::new(),
         Engine::Assay | Engine::Tiup => instances(
             experiment,
             inventory,

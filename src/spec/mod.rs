@@ -49,4 +49,5 @@ pub use problem::{Located, Problem, Problems};
 pub use read::{Text, read, read_checked, read_text};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
+pub use suggest::help as did_you_mean;
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar, Setting};
