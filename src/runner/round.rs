@@ -339,7 +339,9 @@ impl Runner<'_> {
         so_far.began = Some((self.context.clock)().into());
         let driven = self.drive(site, &order, bounds, &mut so_far.log).await;
         let after = self.processes(site, bounds).await;
-        so_far.measured = Some(measure.workload.driver);
+        if driven.is_ok() {
+            so_far.measured = Some(measure.workload.driver);
+        }
         // A process that ended meanwhile is a better reason than what its driver says of it.
         let after = after?;
         let is_same = |was: &&Process| !after.contains(was);

@@ -50,4 +50,5 @@ pub use read::{Text, read, read_checked, read_text};
 pub use resolved::{plain_yaml, yaml};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
+pub use suggest::help as did_you_mean;
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar, Setting};
