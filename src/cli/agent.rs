@@ -119,7 +119,7 @@ fn work(name: &str, request: Value, stop: &CancellationToken) -> Outcome {
         }
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "tool" => outcome(load::tool::run(&read(request)?, stop, &mut |p| {
-            progress(&p)
+            progress(&p);
         })),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),
@@ -204,9 +204,8 @@ fn progress(progress: &impl Serialize) {
 }
 
 fn say<P: Serialize, T: Serialize>(reply: &Reply<P, T>) {
-    let mut line = serde_json::to_string(reply).expect("replies are plain data");
-    line.push('\n');
+    let lines = reply.lines();
     let mut out = std::io::stdout().lock();
     // A caller that no longer listens is gone; standard input ends then, and so does this process.
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
 }

@@ -115,7 +115,8 @@ impl Files {
             return Ok(0);
         }
         let is_file = |files: &BTreeMap<PathBuf, _>| files.len() == 1 && files.contains_key(remote);
-        if !there.is_empty() && !(replace && is_file(&there) && is_file(&wanted)) {
+        let may_go = there.is_empty() || (replace && is_file(&there) && is_file(&wanted));
+        if !may_go {
             let path = remote.to_owned();
             return Err(transfer::Fault::Exists { path });
         }

@@ -51,5 +51,8 @@ fn carry_out<Q: DeserializeOwned, T: Serialize>(
         .enable_all()
         .build()
         .map_err(|e| ProbeError::Impossible(e.to_string()))?;
-    runtime.block_on(work(request)).map(|done| json!(done))
+    let done = runtime.block_on(work(request));
+    // A name that is still being resolved, past all limits, is not waited for.
+    runtime.shutdown_background();
+    done.map(|done| json!(done))
 }

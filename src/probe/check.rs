@@ -226,7 +226,8 @@ impl fmt::Display for Check {
                 status,
                 timeout: _,
             } => {
-                let line = [&[program.clone()], &args[..]].concat().join(" ");
+                let parts = std::iter::once(program).chain(args);
+                let line = parts.cloned().collect::<Vec<_>>().join(" ");
                 write!(f, "`{}`: ends with status {status}", words::cut(&line))
             }
         }

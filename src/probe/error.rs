@@ -122,11 +122,11 @@ impl ProbeError {
         match self {
             Self::Http { source, .. } | Self::Connect { source, .. } => Ok(source.to_string()),
             Self::Statement {
-                number,
+                number: 1,
                 of: 1,
                 source,
                 ..
-            } if number == 1 => Ok(source.to_string()),
+            } => Ok(source.to_string()),
             Self::Statement { number, source, .. } => Ok(format!("statement {number}: {source}")),
             Self::Metric { .. } | Self::Unmet { .. } => Ok(self.to_string()),
             Self::Request { .. }

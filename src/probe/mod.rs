@@ -1,5 +1,5 @@
 //! Asking a running database, on the host where it runs: TCP, HTTP and SQL, once or until it answers as wanted.
-//! The work is done by [`agent`]s; what asks them for it is beside it. What to ask is for others to say.
+//! The work is done by agents ([`agent()`]); what asks them for it is beside it. What to ask is for others to say.
 
 mod agent;
 mod ask;

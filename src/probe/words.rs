@@ -15,6 +15,9 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     }
     let text = error.to_string();
     let text = text.rsplit_once(" (os error ").map_or(&*text, |(t, _)| t);
+    // How rustls and mysql_async introduce what the system said.
+    let text = text.trim_start_matches("Input/output error: ");
+    let text = text.trim_start_matches("I/O error: ");
     uncapitalised(text)
 }
 

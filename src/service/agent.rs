@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ServiceError, Systemd, install, removal, remove, run, start, status, stop};
+use super::{
+    Removal, Remove, ServiceError, Systemd, install, removal, remove, run, start, status, stop,
+};
 
 /// What the agents are told of where they work.
 #[derive(Clone, Debug)]
@@ -20,7 +22,9 @@ pub struct Here {
 /// Carries out the request to the agent `name`; `None` if no agent of that name is here.
 #[must_use]
 pub fn agent(name: &str, request: Value, here: &Here) -> Option<Result<Value, ServiceError>> {
-    let systemd = || Systemd::of_this_host(here.home.as_deref());
+    let home = here.home.as_deref();
+    let systemd = || Systemd::of_this_host(home);
+    let of_units = |removal: &Removal| Systemd::of_units(home, &removal.unit_prefix);
     Some(match name {
         "service-install" => answer(name, request, |request| install(request, systemd)),
         "service-start" => answer(name, request, |request| {
@@ -31,8 +35,12 @@ pub fn agent(name: &str, request: Value, here: &Here) -> Option<Result<Value, Se
             status(request, &systemd()?, here.now)
         }),
         "service-run" => answer(name, request, run),
-        "service-removal" => answer(name, request, |request| removal(request, systemd().ok())),
-        "service-remove" => answer(name, request, |request| remove(request, systemd().ok())),
+        "service-removal" => answer(name, request, |request| {
+            removal(request, of_units(request)?)
+        }),
+        "service-remove" => answer(name, request, |request: &Remove| {
+            remove(request, of_units(&request.removal)?)
+        }),
         _ => return None,
     })
 }

@@ -35,6 +35,15 @@ pub(super) fn processes(folder: &Path) -> Vec<u32> {
     found
 }
 
+/// Bytes of memory that the processes of a control group have; what they share counts for each.
+pub(super) fn memory(folder: &Path) -> u64 {
+    let pages = processes(folder).into_iter().filter_map(|pid| {
+        let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+        text.split(' ').nth(1)?.parse::<u64>().ok()
+    });
+    pages.sum::<u64>() * rustix::param::page_size() as u64
+}
+
 /// Sends a signal to every process in a control group.
 pub(super) fn signal(folder: &Path, signal: Signal) {
     let kills_all = signal == Signal::KILL && fs::write(folder.join("cgroup.kill"), "1").is_ok();

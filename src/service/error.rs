@@ -12,7 +12,7 @@ use crate::snapshot::{Marker, SnapshotError};
 pub enum ServiceError {
     /// A directory is refused, not ours, or cannot be made or removed.
     #[error(transparent)]
-    Directory(#[from] SnapshotError),
+    Directory(Box<SnapshotError>),
     /// The request of an agent cannot be understood.
     #[error("cannot understand the request to `{agent}`")]
     Request {
@@ -45,7 +45,7 @@ pub enum ServiceError {
         /// Whose it says that it is.
         found: Option<Marker>,
         /// Whose it had to be.
-        wanted: Marker,
+        wanted: Box<Marker>,
     },
     /// The host has no systemd at work.
     #[error(
@@ -161,6 +161,12 @@ impl fmt::Display for Printed {
             }
         }
         Ok(())
+    }
+}
+
+impl From<SnapshotError> for ServiceError {
+    fn from(error: SnapshotError) -> Self {
+        Self::Directory(Box::new(error))
     }
 }
 

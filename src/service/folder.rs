@@ -64,7 +64,7 @@ impl Folder {
             made => made.tried("make", &path)?,
         }
         let folder = self.enter(name)?;
-        let folder = folder.ok_or_else(|| Errno::NOENT).tried("open", &path)?;
+        let folder = folder.ok_or(Errno::NOENT).tried("open", &path)?;
         Ok((folder, true))
     }
 

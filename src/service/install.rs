@@ -325,7 +325,7 @@ fn check_unit(folder: &Folder, unit: &str, marker: &Marker) -> Result<(), Servic
     Err(ServiceError::NotOurs {
         path: folder.path().join(unit),
         found,
-        wanted: marker.clone(),
+        wanted: Box::new(marker.clone()),
     })
 }
 

@@ -233,26 +233,27 @@ impl<'a> Work<'a> {
         if self.has_base() {
             paths.extend(directory::remains(&self.base, marker)?);
         }
+        // The record lies in one of the folders above, and tells which others were made: those go before it, the rest after.
+        paths.extend(self.emptied(&paths));
         if self.has_record {
             paths.push(record::path(&self.base));
         }
-        let gone = self.removed.paths.iter().chain(&paths).cloned().collect();
-        let above = self.emptied(gone);
+        paths.extend(self.emptied(&paths));
         self.removed.paths.extend(paths);
-        self.removed.paths.extend(above);
         Ok(())
     }
 
-    /// The folders that will be empty, and that assay made, when `gone` is gone; the inner ones first.
-    fn emptied(&self, mut gone: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    /// The further folders that assay made and that are empty when these paths are gone; the inner ones first.
+    fn emptied(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        let mut gone: BTreeSet<PathBuf> = paths.iter().cloned().collect();
         let mut emptied = Vec::new();
         for above in self.above() {
             let Ok(entries) = fs::read_dir(&above) else {
                 continue;
             };
             let mut entries = entries.map(|entry| entry.map(|entry| entry.path()));
-            if entries.all(|path| path.is_ok_and(|path| gone.contains(&path))) {
-                gone.insert(above.clone());
+            let is_empty = entries.all(|path| path.is_ok_and(|path| gone.contains(&path)));
+            if is_empty && gone.insert(above.clone()) {
                 emptied.push(above);
             }
         }
@@ -324,7 +325,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The record lies in one of the folders above, and tells which others were made: those go before it, the rest after.
+    /// In the order that was told.
     fn above_and_record(&self) -> Result<(), ServiceError> {
         let above = self.above();
         remove_empty(&above)?;

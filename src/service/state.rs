@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ServiceError, Systemd, name};
+use super::{ServiceError, Systemd, cgroup, name};
 
 /// What is asked for of each unit.
 pub(super) const PROPERTIES: [&str; 13] = [
@@ -106,9 +106,9 @@ pub struct State {
     pub uptime: Option<i64>,
     /// How often systemd started its program again since the unit was started.
     pub restarts: u32,
-    /// Bytes of memory of all its processes.
+    /// Bytes of memory of all its processes: as the kernel counts them for the unit, or else what each has in memory.
     pub memory: Option<u64>,
-    /// How its program last ended, if it did since it was last started.
+    /// How its program last ended, if it did since it was last started. systemd soon forgets it where nothing failed.
     pub exit: Option<Exit>,
 }
 
@@ -122,8 +122,16 @@ pub fn status(request: &Status, systemd: &Systemd, now: i64) -> Result<Vec<State
         return Ok(Vec::new());
     }
     let shown = systemd.show(&units)?;
-    let states = units.iter().zip(&shown);
-    Ok(states.map(|(name, shown)| shown.state(name, now)).collect())
+    let states = units.iter().zip(&shown).map(|(name, shown)| {
+        let mut state = shown.state(name, now);
+        // Not every kernel and systemd counts it.
+        let group = shown.group().filter(|_| state.memory.is_none());
+        state.memory = group.map(cgroup::folder).map_or(state.memory, |group| {
+            Some(cgroup::memory(&group)).filter(|bytes| *bytes > 0)
+        });
+        state
+    });
+    Ok(states.collect())
 }
 
 /// The names of units, each of which is one of assay.
@@ -227,6 +235,8 @@ impl Shown {
             return format!("cannot be read by systemd ({fault})");
         }
         match (self.exit(), self.text("Result")) {
+            // systemd forgets the status of one that did not fail.
+            (Some(Exit::Status(0)) | None, "" | "success") => "ended without an error".to_owned(),
             (Some(exit), "" | "success" | "exit-code" | "signal") => exit.to_string(),
             (Some(exit), result) => format!("{exit} ({result})"),
             (None, result) => format!("failed ({result})"),
@@ -246,10 +256,15 @@ fn moment(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// Printed by systemd 252 for a unit that ran `sh -c 'exit 7'` with `Restart=always`.
-    const RESTARTING: &str = "MainPID=0\nNRestarts=2\nResult=exit-code\n\
-        ExecMainStartTimestamp=Mon 2026-11-30 18:22:40.123456 UTC\nExecMainCode=1\nExecMainStatus=7\nControlGroup=\n\
-        MemoryCurrent=[not set]\nLoadState=loaded\nActiveState=activating\nSubState=auto-restart\nNeedDaemonReload=no";
+    /// What systemd 252 said of a unit with `Restart=always` that runs `exit 7`, and of one that runs.
+    const RESTARTING: &str = "\
+        MainPID=0\nResult=exit-code\nNRestarts=4\nExecMainStartTimestamp=Mon 2026-11-30 18:53:18.325932 UTC\n\
+        ExecMainCode=1\nExecMainStatus=7\nControlGroup=\nMemoryCurrent=[not set]\nLoadState=loaded\n\
+        ActiveState=activating\nSubState=auto-restart\nJob=\nNeedDaemonReload=no\n";
+    const RUNNING: &str = "\
+        MainPID=147\nResult=success\nNRestarts=0\nExecMainStartTimestamp=Mon 2026-11-30 18:53:17.367944 UTC\n\
+        ExecMainCode=0\nExecMainStatus=0\nControlGroup=/system.slice/assay-lab-services-v1-fine-4000.service\n\
+        MemoryCurrent=[not set]\nLoadState=loaded\nActiveState=active\nSubState=running\nJob=\nNeedDaemonReload=no\n";
 
     #[test]
     fn a_unit_between_two_starts_shows_how_its_program_ended() {
@@ -257,9 +272,9 @@ mod tests {
         let state = shown.state("assay-x.service", 0);
         assert_eq!(state.activity, Activity::Restarting);
         assert_eq!(state.exit, Some(Exit::Status(7)));
-        assert_eq!((state.restarts, state.pid, state.memory), (2, None, None));
-        // date -d '2026-11-30 18:22:40 UTC' +%s
-        assert_eq!(state.started, Some(1_796_062_960_123_456));
+        assert_eq!((state.restarts, state.pid, state.memory), (4, None, None));
+        // date -d '2026-11-30 18:53:18 UTC' +%s
+        assert_eq!(state.started, Some(1_796_064_798_325_932));
         assert_eq!(state.uptime, None);
         assert_eq!(shown.how(), "ended with status 7");
     }
@@ -273,16 +288,26 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_runs_has_no_exit_but_memory_and_uptime() {
-        let shown = Shown::read(
-            "MainPID=17\nExecMainCode=0\nExecMainStatus=0\nLoadState=loaded\nActiveState=active\nSubState=running\n\
-             MemoryCurrent=4096\nExecMainStartTimestamp=Thu 1970-01-01 00:00:01.000001 UTC\nJob=12",
+    fn a_unit_that_runs_has_no_exit_but_an_uptime() {
+        let shown = Shown::read(RUNNING);
+        let started = 1_796_064_797_367_944;
+        let state = shown.state("u", started + 2_000_000);
+        assert_eq!((state.activity, state.pid), (Activity::Active, Some(147)));
+        assert_eq!(
+            (state.started, state.uptime),
+            (Some(started), Some(2_000_000))
         );
-        let state = shown.state("u", 3_000_001);
-        assert_eq!((state.activity, state.pid), (Activity::Active, Some(17)));
-        assert_eq!((state.memory, state.uptime), (Some(4096), Some(2_000_000)));
-        assert_eq!(state.exit, None);
+        assert_eq!((state.exit, state.memory), (None, None));
+        assert!(!shown.has_job());
+    }
+
+    #[test]
+    fn memory_is_a_number_and_a_job_one_of_its_own() {
+        let shown = Shown::read("MemoryCurrent=4096\nJob=12\n");
         assert!(shown.has_job());
+        assert_eq!(shown.state("u", 0).memory, Some(4096));
+        let unknown = Shown::read("MemoryCurrent=18446744073709551615\n");
+        assert_eq!(unknown.state("u", 0).memory, None);
     }
 
     #[test]

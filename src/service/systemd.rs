@@ -62,6 +62,31 @@ impl Systemd {
         })
     }
 
+    /// The one that runs the units whose names begin with `prefix`; `None` if there is none of either.
+    ///
+    /// # Errors
+    /// There are unit files of such names, and no systemd that they could be taken from.
+    pub(super) fn of_units(
+        home: Option<&Path>,
+        prefix: &str,
+    ) -> Result<Option<Self>, ServiceError> {
+        let why = match Self::of_this_host(home) {
+            Ok(systemd) => return Ok(Some(systemd)),
+            Err(why) => why,
+        };
+        let units = match (rustix::process::geteuid().is_root(), home) {
+            (true, _) => PathBuf::from(UNITS),
+            (false, Some(home)) => home.join(OWN_UNITS),
+            (false, None) => return Ok(None),
+        };
+        let names = fs::read_dir(units).into_iter().flatten().flatten();
+        let mut names = names.map(|entry| entry.file_name());
+        match names.any(|name| name.to_string_lossy().starts_with(prefix)) {
+            true => Err(why),
+            false => Ok(None),
+        }
+    }
+
     /// One whose unit files are in `units`, reached by the program `systemctl`.
     #[must_use]
     pub fn at(units: impl Into<PathBuf>, systemctl: impl Into<PathBuf>) -> Self {

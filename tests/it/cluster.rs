@@ -9,4 +9,5 @@ mod link;
 mod rights;
 mod runs;
 mod secrets;
+mod service;
 mod user;

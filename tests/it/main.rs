@@ -19,6 +19,7 @@ mod preflight;
 mod probe;
 mod report;
 mod runner;
+mod service;
 mod snapshot;
 mod spec;
 mod ssh;

@@ -20,7 +20,8 @@ pub struct Sql {
     pub server: Server,
     /// The statements, in their order; the first that fails is the last.
     pub statements: Vec<String>,
-    /// How long connecting may take, and each statement with its whole result.
+    /// How long connecting may take, and each statement with its whole result. A statement that takes longer may go on at the
+    /// server.
     #[serde(default = "super::timeout")]
     pub timeout: Duration,
 }

@@ -3,6 +3,7 @@
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::TlsConnect;
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
@@ -13,7 +14,7 @@ use crate::probe::{Cause, ProbeError};
 
 pub(super) async fn send(request: &Sql) -> Result<Vec<Table>, ProbeError> {
     let config = config(&request.server);
-    let client = match &request.server.address {
+    let (client, connection) = match &request.server.address {
         Address::Socket(path) => {
             connected(request, async {
                 let socket = UnixStream::connect(path).await.map_err(|e| Cause::of(&e))?;
@@ -38,6 +39,9 @@ pub(super) async fn send(request: &Sql) -> Result<Vec<Table>, ProbeError> {
     for (index, statement) in request.statements.iter().enumerate() {
         tables.push(executed(request, index, ask(&client, statement)).await?);
     }
+    drop(client);
+    // The answers are there; a server that does not take the farewell loses the connection all the same.
+    let _ = tokio::time::timeout(request.timeout.0, connection).await;
     Ok(tables)
 }
 
@@ -68,8 +72,12 @@ fn connector(server: &Server, host: &str) -> Result<Option<Connector>, ProbeErro
     Ok(Some(Connector::new(config, name)))
 }
 
-/// Signs in. The connection lives in a task of its own, until the client is dropped.
-async fn begin<S, T>(config: &Config, socket: S, tls: T) -> Result<Client, Cause>
+/// Signs in. The connection lives in a task of its own, which ends when the client was dropped.
+async fn begin<S, T>(
+    config: &Config,
+    socket: S,
+    tls: T,
+) -> Result<(Client, JoinHandle<Result<(), Error>>), Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: TlsConnect<S>,
@@ -79,8 +87,7 @@ where
         .connect_raw(socket, tls)
         .await
         .map_err(|e| cause(&e))?;
-    tokio::spawn(connection);
-    Ok(client)
+    Ok((client, tokio::spawn(connection)))
 }
 
 /// The first result of a statement; errors of further ones count.

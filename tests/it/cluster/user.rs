@@ -170,13 +170,18 @@ impl User {
 
     /// A host as the library reaches it; a lost one is waited for.
     pub(super) async fn connect(&self, host: &LabHost) -> SshHost {
+        self.as_user(host, "root", &self.directory()).await
+    }
+
+    /// The same as another user there, with a directory of its own.
+    pub(super) async fn as_user(&self, host: &LabHost, user: &str, directory: &str) -> SshHost {
         let target = Target {
             name: host.name.clone(),
             address: host.address.clone(),
-            user: Some("root".into()),
+            user: Some(user.into()),
             identity_file: Some(host.identity.display().to_string()),
             host_keys: vec![host.fingerprint()],
-            directory: self.directory(),
+            directory: directory.to_owned(),
             ssh_config: Some(self.path("ssh_config")),
             ..Target::default()
         };
