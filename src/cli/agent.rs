@@ -119,7 +119,7 @@ fn work(name: &str, request: Value, stop: &CancellationToken) -> Outcome {
         }
         "load" => outcome(load::run(&read(request)?, &mut |p| progress(&p))),
         "tool" => outcome(load::tool::run(&read(request)?, stop, &mut |p| {
-            progress(&p)
+            progress(&p);
         })),
         "sqlite-start" => outcome(database::agent_start(&read(request)?)),
         "sqlite-stop" => outcome(database::agent_stop(&read(request)?)),

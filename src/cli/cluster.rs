@@ -69,7 +69,11 @@ impl Meant {
     fn each<T>(
         &self,
         claim: Option<Claim<'_>>,
-        mut work: impl AsyncFnMut(&Cluster, &Deployment, Work<'_>) -> Result<T, DatabaseError>,
+        mut work: impl for<'w> AsyncFnMut(
+            &'w Cluster,
+            &'w Deployment,
+            Work<'w>,
+        ) -> Result<T, DatabaseError>,
     ) -> Result<BTreeMap<String, T>, Failure> {
         let reach = Reach::of(&self.spec.inventory)?;
         let packages = packages()?;
@@ -92,7 +96,10 @@ impl Meant {
                     reveal: &|text| self.spec.secrets.reveal(text),
                 };
                 let cluster = Cluster::new(parts)?;
-                let limit = deployment.prepare.first().map_or(LOOKING, |step| step.limit.0);
+                let limit = deployment
+                    .prepare
+                    .first()
+                    .map_or(LOOKING, |step| step.limit.0);
                 let work_with = Work {
                     hosts,
                     bounds: Bounds { limit, stop: &stop },
@@ -133,8 +140,10 @@ pub(super) fn start(global: &Global, args: &Deployments) -> Result<Code, Failure
     if meant.plan.deployments.len() > 1 {
         let names: Vec<&str> = meant.plan.deployments.iter().map(|d| &*d.id).collect();
         let message = "variants take turns: they use the same hosts and ports".to_owned();
-        return Err(Failure::new(Code::Usage, message)
-            .hint(format!("name one: `--variant {}`", names.join("` or `--variant "))));
+        return Err(Failure::new(Code::Usage, message).hint(format!(
+            "name one: `--variant {}`",
+            names.join("` or `--variant ")
+        )));
     }
     let claim = claim(args, "assay start");
     let done = meant.each(Some(claim), async |cluster, _, work| {
@@ -199,7 +208,10 @@ fn listed(host: &str, removed: &Removed, whole: bool) -> Result<(), Failure> {
     }
     for left in &removed.left {
         let path = left.path.display();
-        output::say(output::clean(&format!("{host}: {path} stays: {}", left.why)));
+        output::say(output::clean(&format!(
+            "{host}: {path} stays: {}",
+            left.why
+        )));
     }
     Ok(())
 }
@@ -224,10 +236,11 @@ pub(super) fn status(global: &Global, args: &Status) -> Result<Code, Failure> {
 
 fn table(instances: &[InstanceStatus]) -> Table {
     let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(text::width());
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(width) = text::width() {
+        table.set_width(width);
+    }
     table.set_header([
         "instance", "address", "state", "version", "health", "uptime", "restarts", "memory",
     ]);
@@ -242,7 +255,9 @@ fn table(instances: &[InstanceStatus]) -> Table {
             i.fault.clone().unwrap_or_else(|| "healthy".to_owned()),
             uptime.unwrap_or_default(),
             i.restarts.to_string(),
-            i.memory_bytes.map(|bytes| Bytes(bytes).to_string()).unwrap_or_default(),
+            i.memory_bytes
+                .map(|bytes| Bytes(bytes).to_string())
+                .unwrap_or_default(),
         ]);
     }
     table

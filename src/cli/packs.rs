@@ -38,9 +38,16 @@ fn list(global: &Global, folder: &PackFolder) -> Result<Code, Failure> {
         return Ok(Code::Fine);
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let width = found.iter().map(|p| text(&p["system"]).len()).max().unwrap_or(0);
+    let width = found
+        .iter()
+        .map(|p| text(&p["system"]).len())
+        .max()
+        .unwrap_or(0);
     for pack in &found {
-        let from = pack["folder"].as_str().map(|f| format!("  ({f})")).unwrap_or_default();
+        let from = pack["folder"]
+            .as_str()
+            .map(|f| format!("  ({f})"))
+            .unwrap_or_default();
         let (system, what) = (text(&pack["system"]), text(&pack["description"]));
         output::line(output::clean(&format!("{system:<width$}  {what}{from}")))?;
     }

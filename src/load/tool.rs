@@ -43,6 +43,9 @@ pub enum ToolError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// It gets no folder.
+    #[error("cannot make a temporary folder")]
+    Private(#[source] std::io::Error),
     /// A pattern is none.
     #[error("cannot look for lines like `{line}`")]
     Pattern {
@@ -231,7 +234,7 @@ async fn take(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<(StepRecord, Result<(), ToolError>), ToolError> {
     let mut ear = Ear::new(&step.listen, &folder.join(&step.stdout), progress)?;
-    let (began, cpu) = (Instant::now(), children_s());
+    let (began, cpu) = (Instant::now(), children_ticks());
     let output = start(step, folder, stop, &mut |text| ear.hear(text)).await?;
     let record = StepRecord {
         name: step.name.clone(),
@@ -239,7 +242,9 @@ async fn take(
         args: step.args.clone(),
         status: output.status,
         seconds: began.elapsed().as_secs_f64(),
-        cpu_s: children_s().zip(cpu).map(|(after, before)| after - before),
+        cpu_s: children_ticks()
+            .zip(cpu)
+            .map(|(after, before)| seconds(after - before)),
     };
     let went = ear.judge(step, output.status, &folder.join(&step.stderr));
     Ok((record, went))
@@ -286,11 +291,15 @@ async fn start(
     })
 }
 
-/// CPU time of all programs that this one ran and that have ended, s, to the kernel's tick; fields 16 and 17 of proc(5)'s stat.
-fn children_s() -> Option<f64> {
+/// CPU time of all programs that this one ran and that have ended, in the kernel's ticks; fields 16 and 17 of proc(5)'s stat.
+fn children_ticks() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut times = after_name.split_whitespace().skip(13);
     let (user, system): (u64, u64) = (times.next()?.parse().ok()?, times.next()?.parse().ok()?);
-    Some((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+    Some(user + system)
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }

@@ -72,7 +72,11 @@ impl Cluster {
                 instance: instance.id.clone(),
                 role: instance.role.clone(),
                 host: instance.host.clone(),
-                address: format!("{}:{}", crate::template::bracketed(&instance.address), instance.port),
+                address: format!(
+                    "{}:{}",
+                    crate::template::bracketed(&instance.address),
+                    instance.port
+                ),
                 unit: member.unit.clone(),
                 state: state.map_or_else(|| "absent".to_owned(), |s| s.activity.to_string()),
                 pid: state.and_then(|s| s.pid),
@@ -142,7 +146,11 @@ impl Cluster {
             } else {
                 let request = Remove {
                     removal,
-                    keep: if keep_data { self.data_on(name) } else { Vec::new() },
+                    keep: if keep_data {
+                        self.data_on(name)
+                    } else {
+                        Vec::new()
+                    },
                     limit: STOPPING,
                 };
                 ask(host, "service-remove", &request, bounds).await?

@@ -331,5 +331,29 @@ fn whole_rate(rate: f64) -> Result<u64, Refusal> {
 
 /// A seed that sysbench takes: a positive number of 31 bits. 0 would be the time, the same for clients that start together.
 fn seed_of(seed: u64) -> u64 {
-    seed % (i32::MAX as u64) + 1
+    const LARGEST: u64 = (1 << 31) - 1;
+    match seed % LARGEST {
+        0 => LARGEST,
+        seed => seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_positive_numbers_of_31_bits() {
+        for (seed, taken) in [(7, 7), (0, 2_147_483_647), (2_147_483_648, 1)] {
+            assert_eq!(seed_of(seed), taken);
+        }
+        assert!((1..1 << 31).contains(&seed_of(u64::MAX)));
+    }
+
+    #[test]
+    fn times_are_whole_seconds_and_never_endless() {
+        for (ms, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (90_000, 90)] {
+            assert_eq!(whole(Duration::from_millis(ms)), seconds);
+        }
+    }
 }

@@ -55,7 +55,10 @@ impl LoadDriver for Sysbench {
             true => report::seconds(&text(files, WARMUP)?),
             false => Vec::new(),
         };
-        Ok(result::of(&report, &warmup, run.cpu_s)?)
+        // A warm-up of the same run used a part of it.
+        let warmed_up = run.args.iter().any(|arg| arg.starts_with("--warmup-time="));
+        let cpu_s = run.cpu_s.filter(|_| !warmed_up);
+        Ok(result::of(&report, &warmup, cpu_s)?)
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Report {
     pub histogram: Option<Histogram>,
     /// Its intermediate reports.
     pub seconds: Vec<Second>,
+    /// With a target rate: transactions that were due and had not begun, when it last said so.
+    pub queue: Option<u64>,
 }
 
 /// Queries by what they do, those of transactions that were tried again included.
@@ -194,6 +196,7 @@ fn second(found: &Captures<'_>) -> Option<Second> {
 struct Patterns {
     version: Regex,
     second: Regex,
+    queue: Regex,
     bucket: Regex,
     percentile: Regex,
 }
@@ -207,6 +210,7 @@ impl Patterns {
                 r"^\[ (?<end>\d+)s \] thds: \d+ tps: (?<tps>[0-9.]+) qps: [0-9.]+ \(r/w/o: [0-9./]+\) ",
                 r"lat \(ms,(?<percent>\d+)%\): (?<ms>[0-9.]+) err/s:? (?<errors>[0-9.]+)",
             )),
+            queue: pattern(r"^\[ \d+s \] queue length: (\d+)"),
             bucket: pattern(r"^ *(\d+\.\d{3}) \|[* ]{40} (\d+)$"),
             percentile: pattern(r"^(\d+)th percentile: +([0-9.]+)$"),
         }
@@ -278,6 +282,8 @@ impl Reader {
             }
         } else if let Some(found) = self.patterns.second.captures(line) {
             self.report.seconds.extend(second(&found));
+        } else if let Some(found) = self.patterns.queue.captures(line) {
+            self.report.queue = found[1].parse().ok();
         } else if line.ends_with("Checkpoint report:") {
             self.checkpoint = true;
         } else if line.starts_with("Latency histogram (") {
@@ -384,7 +390,7 @@ impl Reader {
         if !self.sql && has(&"total time") {
             return Err(Unusable::NoSql);
         }
-        if !PARTS.iter().all(|part| has(part)) {
+        if !PARTS.iter().all(has) {
             return Err(Unusable::Cut(self.last));
         }
         if self.checkpoint {

@@ -42,7 +42,7 @@ pub(super) fn of(
         threads: report.threads,
         client_cpu_s,
         idle_threads: 0,
-        unstarted: 0,
+        unstarted: report.queue.unwrap_or(0),
     })
 }
 

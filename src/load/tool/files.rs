@@ -32,9 +32,7 @@ impl Files {
                 (folder.clone(), None)
             }
             None => {
-                let made = tempfile::tempdir();
-                let made =
-                    made.map_err(|error| failed("make a folder in", &std::env::temp_dir(), error))?;
+                let made = tempfile::tempdir().map_err(ToolError::Private)?;
                 (made.path().to_owned(), Some(made))
             }
         };

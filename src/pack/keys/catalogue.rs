@@ -198,3 +198,28 @@ impl Remark {
             && !self.unless.iter().any(is)
     }
 }
+
+impl Defaults {
+    /// What became another default after one version, up to and with another.
+    pub(super) fn change(
+        &self,
+        variable: &str,
+        after: &Version,
+        up_to: &Version,
+    ) -> Option<Change> {
+        let Self::From(values) = self else {
+            return None;
+        };
+        let (_, from) = values.range(..=after).next_back()?;
+        let (at, to) = values.range(..=up_to).next_back()?;
+        (from != to).then(|| Change {
+            at: at.clone(),
+            component: None,
+            key: None,
+            variable: Some(variable.to_owned()),
+            from: from.clone(),
+            to: to.clone(),
+            what: None,
+        })
+    }
+}

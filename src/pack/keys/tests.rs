@@ -488,6 +488,7 @@ fn threads_that_leave_the_unified_pool_or_have_none_are_told() {
              `readpool.storage.use-unified-pool`, it takes these reads out of the unified pool"
         ]
     );
+    assert!(said("tikv", "v4.0.16", None, &alone).is_empty());
     let unified = json!({"readpool.storage": {"use-unified-pool": true, "normal-concurrency": 10}});
     assert_eq!(
         said("tikv", "v6.1.2", None, &unified),
