@@ -41,6 +41,8 @@ struct Attempt {
     unrestorable: bool,
     stopped: bool,
     steps: Vec<(String, f64)>,
+    /// When the driver was started, its warm-up included.
+    began: Option<std::time::SystemTime>,
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
@@ -449,12 +451,15 @@ impl Runner<'_> {
         };
         let idle = balancer.look().await;
         let middle = measure.warmup.0 + measure.duration.0 / 2;
+        so_far.began = Some((self.context.clock)().into());
         let driving = self.drive(site, &order, bounds, &mut so_far.log);
         let (driven, during) = beside(driving, balancer.look_after(middle)).await;
         let look = balancer.between(idle, during.flatten()).await;
         so_far.balanced(look, self.uneven(site));
         let after = self.processes(site, bounds).await;
-        so_far.measured = Some(measure.workload.driver);
+        if driven.is_ok() {
+            so_far.measured = Some(measure.workload.driver);
+        }
         let (after, unread) = match after {
             Ok(after) => (Some(after), None),
             Err(error) => (None, Some(error)),
@@ -588,9 +593,15 @@ async fn collect(
             limit: bounds.limit,
         })
     })?;
-    let load = so_far
-        .load
-        .insert(driver(tool).parse(&read_files(folder)?)?);
+    let files = read_files(folder)?;
+    let load = so_far.load.insert(driver(tool).parse(&files)?);
+    // Whatever tool it was, the archive has its numbers in one form.
+    let began = so_far.began.unwrap_or(std::time::SystemTime::UNIX_EPOCH);
+    for (name, content) in load.to_files(began) {
+        if !files.contains_key(&name) {
+            write_new(&folder.join(name), &content)?;
+        }
+    }
     if load.count() == 0 {
         return Err(StepError::NoSuccess(load.errors()));
     }
