@@ -1,7 +1,7 @@
 //! Runs one round: its body up to the first failure, then its teardown, whatever happened before.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
@@ -42,7 +42,7 @@ struct Attempt {
     stopped: bool,
     steps: Vec<(String, f64)>,
     /// When the driver was started, its warm-up included.
-    began: Option<std::time::SystemTime>,
+    began: Option<jiff::Timestamp>,
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
@@ -451,7 +451,7 @@ impl Runner<'_> {
         };
         let idle = balancer.look().await;
         let middle = measure.warmup.0 + measure.duration.0 / 2;
-        so_far.began = Some((self.context.clock)().into());
+        so_far.began = Some((self.context.clock)());
         let driving = self.drive(site, &order, bounds, &mut so_far.log);
         let (driven, during) = beside(driving, balancer.look_after(middle)).await;
         let look = balancer.between(idle, during.flatten()).await;
@@ -596,8 +596,9 @@ async fn collect(
     let files = read_files(folder)?;
     let load = so_far.load.insert(driver(tool).parse(&files)?);
     // Whatever tool it was, the archive has its numbers in one form.
-    let began = so_far.began.unwrap_or(std::time::SystemTime::UNIX_EPOCH);
-    for (name, content) in load.to_files(began) {
+    let began = so_far.began.unwrap_or_default().as_microsecond();
+    let began = Duration::from_micros(u64::try_from(began).unwrap_or(0));
+    for (name, content) in load.to_files(SystemTime::UNIX_EPOCH + began) {
         if !files.contains_key(&name) {
             write_new(&folder.join(name), &content)?;
         }
