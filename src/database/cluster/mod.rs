@@ -289,7 +289,11 @@ impl Database for Cluster {
     }
 
     fn deploy<'a>(&'a self, fresh: bool, work: Work<'a>) -> Done<'a, Value> {
-        Box::pin(self.install(fresh, work))
+        Box::pin(async move {
+            let done = self.install(fresh, work).await;
+            self.trust.forget_authority();
+            done
+        })
     }
 
     fn start<'a>(&'a self, work: Work<'a>) -> Done<'a, Effective> {

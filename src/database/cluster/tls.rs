@@ -70,6 +70,11 @@ impl Trust {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Forgets who signs: nobody can afterwards.
+    pub(super) fn forget_authority(&self) {
+        self.with(|known| known.authority = None);
+    }
+
     /// What clients need, once the cluster was started.
     pub(super) fn client(&self) -> Option<plan::Tls> {
         self.with(|known| known.client.clone())
