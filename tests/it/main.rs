@@ -25,5 +25,7 @@ mod snapshot;
 mod spec;
 mod ssh;
 mod ssh_keys;
+mod standins;
 mod sysbench;
+mod tiup;
 mod transfer;
