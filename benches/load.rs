@@ -10,6 +10,7 @@ use assay::measurement::LoadResult;
 use assay::plan::{Job, LoadRun, Target, Work};
 use assay::spec::{Dataset, Driver, Kind, Workload};
 use assay::units;
+use indexmap::IndexMap;
 
 /// Measurements of each line; the median stands for them.
 const TIMES: usize = 5;
@@ -66,24 +67,25 @@ fn cost(kind: Kind, threads: u32) -> (f64, f64) {
         workload: Workload {
             name: None,
             driver: Driver::Native,
-            workload: kind,
+            workload: Some(kind),
             script: None,
-            options: Default::default(),
             distribution: None,
             max_scan_length: None,
             range_size: None,
             skip_trx: None,
+            options: IndexMap::new(),
         },
         dataset: Dataset {
             driver: Driver::Native,
-            schema: kind.schema(),
+            schema: Some(kind.schema()),
             records: None,
             fields: None,
             field_length: None,
             tables: None,
             table_size: None,
             threads: None,
-            options: Default::default(),
+            then: Vec::new(),
+            options: IndexMap::new(),
         },
         threads,
         rate: None,

@@ -12,7 +12,7 @@
 //! | 5 | artifacts, database, driver, load |
 //! | 4 | plan, service |
 //! | 3 | pack, package, snapshot |
-//! | 2 | statistics, host, probe |
+//! | 2 | statistics, host, probe, tiup |
 //! | 1 | spec |
 //! | 0 | units, measurement, template |
 
@@ -39,4 +39,5 @@ pub mod snapshot;
 pub mod spec;
 pub mod statistics;
 pub mod template;
+pub mod tiup;
 pub mod units;

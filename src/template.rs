@@ -94,11 +94,14 @@ fn sql(value: &Value) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
+    use minijinja::value::Serde;
+
     use super::*;
 
     fn rendered(text: &str) -> Result<String, TemplateError> {
-        let context =
-            Value::from_serialize(serde_json::json!({"a": "it's", "host": "::1", "n": 3}));
+        let context = Value::from(Serde(
+            serde_json::json!({"a": "it's", "host": "::1", "n": 3}),
+        ));
         render(&environment(), "x.j2", text, &context)
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 8] = [
     &["units", "measurement", "template"],
     &["spec"],
-    &["statistics", "host", "probe"],
+    &["statistics", "host", "probe", "tiup"],
     &["pack", "package", "snapshot"],
     &["plan", "service"],
     &["artifacts", "database", "driver", "load"],

@@ -28,6 +28,9 @@ _assay() {
             assay,hosts)
                 cmd="assay__subcmd__hosts"
                 ;;
+            assay,import)
+                cmd="assay__subcmd__import"
+                ;;
             assay,init)
                 cmd="assay__subcmd__init"
                 ;;
@@ -76,6 +79,9 @@ _assay() {
             assay__subcmd__hosts,trust)
                 cmd="assay__subcmd__hosts__subcmd__trust"
                 ;;
+            assay__subcmd__import,tiup)
+                cmd="assay__subcmd__import__subcmd__tiup"
+                ;;
             assay__subcmd__lab,boot)
                 cmd="assay__subcmd__lab__subcmd__boot"
                 ;;
@@ -113,7 +119,7 @@ _assay() {
 
     case "${cmd}" in
         assay)
-            opts="-v -q -h -V --artifacts --json --verbose --quiet --color --help --version init check plan run resume status list show report verify hosts lab schema completions man agent"
+            opts="-v -q -h -V --artifacts --json --verbose --quiet --color --help --version init import check plan run resume status list show report verify hosts lab schema completions man agent"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -368,6 +374,66 @@ _assay() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --artifacts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        assay__subcmd__import)
+            opts="-v -q -h --artifacts --json --verbose --quiet --color --help tiup"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --artifacts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        assay__subcmd__import__subcmd__tiup)
+            opts="-o -v -q -h --name --version --output --no-labels --artifacts --json --verbose --quiet --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --version)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -34,6 +34,7 @@ complete -c assay -n "__fish_assay_needs_command" -s q -l quiet -d 'Say only res
 complete -c assay -n "__fish_assay_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_needs_command" -s V -l version -d 'Print version'
 complete -c assay -n "__fish_assay_needs_command" -f -a "init" -d 'Write a commented experiment to start from'
+complete -c assay -n "__fish_assay_needs_command" -f -a "import" -d 'Make an experiment and an inventory from a file of another tool'
 complete -c assay -n "__fish_assay_needs_command" -f -a "check" -d 'Check an experiment and its inventory: all errors at once'
 complete -c assay -n "__fish_assay_needs_command" -f -a "plan" -d 'Print what a run would do, with estimates of time and disk'
 complete -c assay -n "__fish_assay_needs_command" -f -a "run" -d 'Run an experiment: load, snapshot, rounds, report'
@@ -57,6 +58,27 @@ complete -c assay -n "__fish_assay_using_subcommand init" -l json -d 'Print the 
 complete -c assay -n "__fish_assay_using_subcommand init" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand init" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand import; and not __fish_seen_subcommand_from tiup" -f -a "tiup" -d 'Turn a topology.yaml or meta.yaml of TiUP into an experiment and an inventory'
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l name -d 'The experiment\'s name (default: the file\'s, or the cluster\'s)' -r
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l version -d 'The version of TiDB, which a topology.yaml does not say' -r
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -s o -l output -d 'The experiment to write; the inventory lies beside it (default: NAME.yaml and NAME-hosts.yaml)' -r -F
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l no-labels -d 'Take several TiKV on a host without labels, as `tiup cluster deploy` does with the same option'
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand import; and __fish_seen_subcommand_from tiup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand check" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
 complete -c assay -n "__fish_assay_using_subcommand check" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
 complete -c assay -n "__fish_assay_using_subcommand check" -l artifacts -d 'Folder that holds the runs' -r -F

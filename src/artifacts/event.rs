@@ -130,7 +130,7 @@ pub enum Event {
         /// Whether another attempt follows.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         retry: bool,
-        /// Why it failed.
+        /// Why it is not good.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -145,6 +145,9 @@ pub enum Event {
         ok: usize,
         /// Rounds that failed.
         failed: usize,
+        /// Rounds that are invalid.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        invalid: usize,
         /// The estimate that the run began with, s.
         estimated_s: f64,
         /// Time really spent, over all resumes, s.
@@ -154,6 +157,15 @@ pub enum Event {
         /// Bytes on the hosts when the run ended, and the one copy that a restore makes beside them.
         actual_bytes: u64,
     },
+}
+
+/// Runs without invalid rounds say nothing of them.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Tunables and their values, by component.
@@ -167,6 +179,31 @@ pub enum Status {
     Ok,
     /// A step failed.
     Failed,
+    /// It was measured under conditions that make its numbers no result: a process was started again meanwhile, or the
+    /// system was not quiet in time.
+    Invalid,
     /// Its deployment could not be prepared.
     Skipped,
+}
+
+impl Status {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Invalid => "invalid",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// Whether an attempt that ended so is tried again where failed ones are.
+    #[must_use]
+    pub const fn is_lost(self) -> bool {
+        match self {
+            Self::Failed | Self::Invalid => true,
+            Self::Ok | Self::Skipped => false,
+        }
+    }
 }

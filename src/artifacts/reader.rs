@@ -165,7 +165,7 @@ fn read_results(
     for round in &plan.rounds {
         let outcome = state.rounds.get(&round.id).and_then(|r| r.outcome.as_ref());
         // A skipped round has no result.
-        if let Some((attempt, Status::Ok | Status::Failed, _)) = outcome {
+        if let Some((attempt, Status::Ok | Status::Failed | Status::Invalid, _)) = outcome {
             results.insert(round.id.clone(), read_result(layout, &round.id, *attempt)?);
         }
     }

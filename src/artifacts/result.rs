@@ -22,9 +22,12 @@ pub struct RoundResult {
     pub attempt: u32,
     /// How it ended.
     pub status: Status,
-    /// Why it failed.
+    /// Why it is not good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What a reader must know of it, each `what: where or how much`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// When it began, UTC.
     pub started: jiff::Timestamp,
     /// When it ended, UTC.

@@ -55,7 +55,7 @@ pub struct Ready {
 pub struct RoundState {
     /// Attempts begun.
     pub attempts: u32,
-    /// Attempts that ended as failed.
+    /// Attempts that ended as failed or invalid.
     pub failures: u32,
     /// The outcome that counts, once there is one: attempt, status, reason.
     pub outcome: Option<(u32, Status, Option<String>)>,
@@ -180,7 +180,7 @@ impl State {
             } => {
                 self.current = None;
                 let known = self.rounds.entry(round.clone()).or_default();
-                known.failures += u32::from(*status == Status::Failed);
+                known.failures += u32::from(status.is_lost());
                 if !retry {
                     known.outcome = Some((*attempt, *status, reason.clone()));
                 }
@@ -338,6 +338,19 @@ mod tests {
         let state = State::replay(&log);
         assert_eq!(state.rounds["a"].outcome, Some((2, Status::Ok, None)));
         assert_eq!(state.rounds["a"].failures, 1);
+    }
+
+    #[test]
+    fn an_invalid_round_is_a_result_that_stays_and_counts_as_a_try() {
+        let log = [
+            at(0, started(false)),
+            at(1, finished("a", 1, Status::Invalid, true)),
+            at(2, finished("a", 2, Status::Invalid, false)),
+            at(3, started(true)),
+        ];
+        let state = State::replay(&log);
+        assert!(state.is_done("a"));
+        assert_eq!(state.rounds["a"].failures, 2);
     }
 
     #[test]

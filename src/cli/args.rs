@@ -66,6 +66,8 @@ pub(super) enum Colour {
 pub(super) enum Command {
     /// Write a commented experiment to start from
     Init(Init),
+    /// Make an experiment and an inventory from a file of another tool
+    Import(Import),
     /// Check an experiment and its inventory: all errors at once
     Check(Experiment),
     /// Print what a run would do, with estimates of time and disk
@@ -114,6 +116,36 @@ pub(super) struct Init {
     /// The file to write
     #[arg(default_value = "experiment.yaml")]
     pub(super) file: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Import {
+    #[command(subcommand)]
+    pub(super) command: ImportCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImportCommand {
+    /// Turn a topology.yaml or meta.yaml of TiUP into an experiment and an inventory
+    Tiup(ImportTiup),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ImportTiup {
+    /// The topology.yaml, or the meta.yaml that TiUP keeps of a cluster
+    pub(super) file: PathBuf,
+    /// The experiment's name (default: the file's, or the cluster's)
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// The version of TiDB, which a topology.yaml does not say
+    #[arg(long, value_name = "VERSION")]
+    pub(super) version: Option<String>,
+    /// The experiment to write; the inventory lies beside it (default: NAME.yaml and NAME-hosts.yaml)
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Take several TiKV on a host without labels, as `tiup cluster deploy` does with the same option
+    #[arg(long)]
+    pub(super) no_labels: bool,
 }
 
 #[derive(Debug, ClapArgs)]

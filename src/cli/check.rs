@@ -10,6 +10,7 @@ use crate::plan::estimate;
 pub(super) fn check(global: &Global, args: &Experiment) -> Result<Code, Failure> {
     let (spec, packs) = inputs::load(&args.experiment, &args.changes)?;
     let plan = inputs::plan_of(&spec, &packs)?;
+    inputs::judge(&spec, &plan, &packs, &|_| (None, None))?;
     let estimate = estimate(&plan);
     if global.json {
         output::json(&json!({

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::args::Changes;
 use super::error::{Code, Failure};
+use crate::database::Machine;
 use crate::pack::Packs;
 use crate::plan::{self, Plan};
 use crate::spec::{Connection, Inventory, Request, Spec};
@@ -51,6 +52,36 @@ pub(super) fn plan_of(spec: &Spec, packs: &Packs) -> Result<Plan, Failure> {
         packs,
         &spec.hash,
     )?)
+}
+
+/// Tells what is doubtful about the tunables of a plan, and refuses what its systems would refuse; `machine` says what a host
+/// has, as far as it is known.
+pub(super) fn judge(
+    spec: &Spec,
+    plan: &Plan,
+    packs: &Packs,
+    machine: &dyn Fn(&str) -> Machine,
+) -> Result<(), Failure> {
+    let judged = database::tunables(&spec.experiment, plan, packs, machine);
+    let (errors, doubts): (Vec<_>, Vec<_>) = judged.into_iter().partition(|j| j.is_error);
+    for doubt in doubts {
+        let problem = doubt.problem;
+        let help = problem.help.map(|help| format!(" ({help})")).unwrap_or_default();
+        tracing::warn!("{}: {}{help}", problem.path, problem.message);
+    }
+    let Some(first) = errors.first() else {
+        return Ok(());
+    };
+    let refused = |judged: &database::Judged| {
+        format!("{}: {}", judged.problem.path, judged.problem.message)
+    };
+    let hint = first.problem.help.clone();
+    let failure = Failure::new(Code::Usage, "the hosts cannot take a tunable")
+        .because(errors.iter().map(refused).collect());
+    Err(match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 /// Where the other hosts can connect to each host of an inventory, as `address:port`.

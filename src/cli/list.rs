@@ -53,7 +53,7 @@ pub(super) fn list(global: &Global) -> Result<Code, Failure> {
 
 fn row(run: &Run) -> Vec<String> {
     let counts = Counts::of(run);
-    let failed = match counts.failed + counts.skipped {
+    let failed = match counts.failed + counts.invalid + counts.skipped {
         0 => String::new(),
         n => format!(" ({n} bad)"),
     };

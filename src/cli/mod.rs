@@ -13,6 +13,7 @@ mod hosts_check;
 mod hosts_exec;
 mod hosts_facts;
 mod hosts_trust;
+mod import;
 mod init;
 mod inputs;
 mod lab;
@@ -77,6 +78,7 @@ fn dispatch(args: Args) -> Result<Code, Failure> {
     let global = args.global;
     match args.command {
         Command::Init(args) => init::init(&global, &args),
+        Command::Import(args) => import::import(&global, &args.command),
         Command::Check(args) => check::check(&global, &args),
         Command::Plan(args) => plan::plan(&global, &args),
         Command::Run(args) => run::run(&global, &args),

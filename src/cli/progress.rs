@@ -195,10 +195,11 @@ impl<'a> Watcher<'a> {
                     ));
                 }
             }
-            Status::Failed => {
+            Status::Failed | Status::Invalid => {
                 let again = if retry { ", it is tried again" } else { "" };
                 self.console.say(&format!(
-                    "{place}  failed{again}: {}",
+                    "{place}  {}{again}: {}",
+                    status.word(),
                     output::clean(reason.unwrap_or("for no known reason"))
                 ));
             }

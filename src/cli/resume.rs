@@ -85,6 +85,7 @@ fn finished(run: &Run) -> Option<Outcome> {
     done.then_some(Outcome::Finished {
         ok: counts.ok,
         failed: counts.failed,
+        invalid: counts.invalid,
     })
 }
 

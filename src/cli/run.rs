@@ -39,6 +39,10 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
         let leases = runner::hold(&plan, hosts, claim).await?;
         let addresses = inputs::addresses(&spec.inventory);
         let records = examine::records(&plan, &packs, hosts, &addresses).await?;
+        inputs::judge(&spec, &plan, &packs, &|host| {
+            let facts = records.get(host).map(|record| &record.facts);
+            (facts.and_then(|facts| facts.cpus), facts.and_then(|facts| facts.memory_bytes))
+        })?;
         let findings = records
             .iter()
             .map(|(name, r)| (name.clone(), r.preflight.clone()));

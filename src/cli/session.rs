@@ -105,7 +105,11 @@ pub(super) fn conclude(
 
 fn code_of(outcome: &Outcome) -> Code {
     match outcome {
-        Outcome::Finished { failed: 0, .. } => Code::Fine,
+        Outcome::Finished {
+            failed: 0,
+            invalid: 0,
+            ..
+        } => Code::Fine,
         Outcome::Finished { .. } | Outcome::Stopped { .. } => Code::Rounds,
         Outcome::Unprepared { .. } => Code::Host,
         Outcome::Cancelled => Code::Cancelled,
@@ -122,11 +126,18 @@ fn note_of(outcome: &Outcome, layout: &Layout) -> Option<String> {
         }
     };
     match outcome {
-        Outcome::Finished { failed: 0, .. } => None,
-        Outcome::Finished { failed, .. } => Some(format!(
-            "{} failed; the report names the reasons",
-            rounds(*failed)
-        )),
+        Outcome::Finished {
+            failed, invalid, ..
+        } => {
+            let is = if *invalid == 1 { "is" } else { "are" };
+            let bad = [
+                (*failed > 0).then(|| format!("{} failed", rounds(*failed))),
+                (*invalid > 0).then(|| format!("{} {is} invalid", rounds(*invalid))),
+            ];
+            let bad: Vec<String> = bad.into_iter().flatten().collect();
+            let bad = bad.join(", ");
+            (!bad.is_empty()).then(|| format!("{bad}; the report names the reasons"))
+        }
         Outcome::Unprepared { skipped } => Some(format!(
             "{} skipped; mend what their deployment lacks, then {resume}",
             rounds(*skipped)

@@ -47,6 +47,7 @@ impl Phase {
 pub(super) struct Counts {
     pub(super) ok: usize,
     pub(super) failed: usize,
+    pub(super) invalid: usize,
     pub(super) skipped: usize,
     pub(super) planned: usize,
 }
@@ -67,6 +68,7 @@ impl Counts {
             {
                 Some(Status::Ok) => counts.ok += 1,
                 Some(Status::Failed) => counts.failed += 1,
+                Some(Status::Invalid) => counts.invalid += 1,
                 Some(Status::Skipped) => counts.skipped += 1,
                 None => {}
             }
@@ -75,7 +77,7 @@ impl Counts {
     }
 
     pub(super) fn done(&self) -> usize {
-        self.ok + self.failed
+        self.ok + self.failed + self.invalid
     }
 }
 
@@ -158,10 +160,11 @@ fn print(answer: &Answer<'_>) -> Result<(), Failure> {
         .unwrap_or_default();
     output::line(format_args!("state    {}{reason}", answer.state.word()))?;
     output::line(format_args!(
-        "rounds   {} of {} done, {} failed, {} skipped",
+        "rounds   {} of {} done, {} failed, {} invalid, {} skipped",
         counts.done(),
         counts.planned,
         counts.failed,
+        counts.invalid,
         counts.skipped
     ))?;
     if let (Phase::Running, Some((what, step))) = (answer.state, answer.current) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
-pub use cluster::{CONTEXT, Cluster, InstanceStatus, Rendered, context_of};
+pub use cluster::{CONTEXT, Cluster, Connections, InstanceStatus, Rendered, Spread, context_of};
 pub use error::DatabaseError;
 pub use needs::{planned, purposes};
 pub use sqlite::{
@@ -115,6 +115,12 @@ pub trait Database: Send + Sync {
     fn processes<'a>(&'a self, work: Work<'a>) -> Done<'a, Vec<Process>> {
         drop(work);
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// How its connections are spread over the servers behind its balancer; nothing without one that tells.
+    fn spread<'a>(&'a self, work: Work<'a>) -> Done<'a, Option<Spread>> {
+        drop(work);
+        Box::pin(async { Ok(None) })
     }
 
     /// Stops it cleanly; no process of it is left and its files are complete. Stopping a stopped one is no error.

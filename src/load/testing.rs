@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use indexmap::IndexMap;
+
 use super::backend::{Access, ErrorKind, Failure, Session, Value};
 use crate::plan::LoadRun;
 use crate::spec::{Dataset, Driver, Kind, Workload};
@@ -13,24 +15,25 @@ pub(super) fn order(kind: Kind) -> LoadRun {
         workload: Workload {
             name: None,
             driver: Driver::Native,
-            workload: kind,
+            workload: Some(kind),
             script: None,
-            options: Default::default(),
             distribution: None,
             max_scan_length: None,
             range_size: None,
             skip_trx: None,
+            options: IndexMap::new(),
         },
         dataset: Dataset {
             driver: Driver::Native,
-            schema: kind.schema(),
+            schema: Some(kind.schema()),
             records: None,
             fields: None,
             field_length: None,
             tables: None,
             table_size: None,
             threads: None,
-            options: Default::default(),
+            then: Vec::new(),
+            options: IndexMap::new(),
         },
         threads: 1,
         rate: None,

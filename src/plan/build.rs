@@ -8,7 +8,7 @@ use super::instance::instances;
 use super::order::{Slot, arrange};
 use super::{Action, Balancer, Cell, Deployment, Measure, Plan, Round, Step};
 use crate::pack::settings::flatten;
-use crate::pack::{self, PackError, Packs};
+use crate::pack::{self, PackError, Packs, Programs};
 use crate::spec::{
     Config, Dataset, Engine, Experiment, Inventory, Limits, Name, Placement, Restore, Variant,
     Workload,
@@ -88,6 +88,8 @@ fn deployment(
     });
     let balancing = balancing.transpose()?;
     let deployed = match experiment.deploy.engine {
+        // What is built into assay runs in the driver's own process.
+        _ if pack.form.programs == Programs::Builtin => Vec::new(),
         Engine::Assay | Engine::Tiup => instances(
             experiment,
             inventory,

@@ -6,11 +6,11 @@
 //! | `workload`, `cell`, `threads`, `rate` | what was run; `rate` in operations/s, empty in closed loop |
 //! | `variant`, `repetition`, `block` | which side, which pass over the cells, which block |
 //! | `position`, `started` | place in the order of execution from 1, begin in UTC |
-//! | `round`, `attempt`, `status` | the round's id, the attempt that counted, `ok`, `failed`, `skipped` or `pending` |
+//! | `round`, `attempt`, `status` | the round's id, the attempt that counted, `ok`, `failed`, `invalid`, `skipped` or `pending` |
 //! | `operation` | `all` or one kind of operation |
 //! | `metric`, `unit`, `value` | a metric of the round, its unit, its value; also `count`, `late`, `unstarted` and `errors` of `all` |
 //! | `thin` | `true` when a percentile has fewer than ten requests beyond it |
-//! | `reason` | why the round failed |
+//! | `reason` | why the round is not good |
 //!
 //! A round without a result has one row whose `operation` to `thin` are empty. A reason that begins like a formula has an
 //! apostrophe before it, so that spreadsheets take it as text.
@@ -99,9 +99,7 @@ fn write_round(text: &mut String, start: &str, round: &Round) {
 
 const fn status(status: Option<Status>) -> &'static str {
     match status {
-        Some(Status::Ok) => "ok",
-        Some(Status::Failed) => "failed",
-        Some(Status::Skipped) => "skipped",
+        Some(status) => status.word(),
         None => "pending",
     }
 }

@@ -8,7 +8,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
-use super::rows::{Axis, Cell, Counts, Group, Results, Rows, Workload};
+use super::rows::{Axis, Cell, Counts, Group, LONG, Results, Rows, Workload};
 use super::timeline::Course;
 use super::{ReportError, assets, grid, metric, number};
 use crate::spec::Metric;
@@ -40,6 +40,7 @@ pub(super) fn render(rows: &Rows, templates: Option<&Path>) -> Result<String, Re
     };
     let page = environment.get_template(PAGE)?.render(context! {
         rows => Value::from(Serde(rows)),
+        long => LONG,
         systems => rows.systems().join(", "),
         without_value => rows.variants.iter().map(|v| v.without_value()).collect::<Vec<_>>(),
         metrics => titles(&rows.metrics),

@@ -2,7 +2,7 @@
 
 use super::grid::{self, Detail};
 use super::number;
-use super::rows::{Failure, Group, OverallRow, Rows, Weight, Workload};
+use super::rows::{Failure, Group, LONG, OverallRow, Rows, Variant, Weight, Workload};
 use crate::artifacts::Status;
 use crate::units::Bytes;
 
@@ -15,6 +15,7 @@ pub(super) fn render(rows: &Rows) -> String {
         results(&mut page, rows, workload);
     }
     failures(&mut page, &rows.failures);
+    configuration(&mut page, rows);
     environment(&mut page, rows);
     spec(&mut page, rows);
     page.0
@@ -115,8 +116,13 @@ fn facts(rows: &Rows) -> Vec<String> {
             run.assay
         ),
         format!(
-            "Rounds: {} planned, {} good, {} failed, {} skipped, {} pending",
-            counts.planned, counts.ok, counts.failed, counts.skipped, counts.pending
+            "Rounds: {} planned, {} good, {} failed, {} invalid, {} skipped, {} pending",
+            counts.planned,
+            counts.ok,
+            counts.failed,
+            counts.invalid,
+            counts.skipped,
+            counts.pending
         ),
         format!(
             "Order: {}, restore {}, seed {}",
@@ -160,16 +166,54 @@ fn differences(page: &mut Page, rows: &Rows) {
         .differences
         .iter()
         .map(|d| {
-            let both = d.values.iter().zip(&rows.variants);
-            let values = both.map(|(value, variant)| {
-                value
-                    .clone()
-                    .unwrap_or_else(|| variant.without_value().to_owned())
-            });
+            let values = values(&d.values, &rows.variants);
             std::iter::once(d.setting.clone()).chain(values).collect()
         })
         .collect();
     page.words(&header, &lines);
+}
+
+/// The values of the variants, with words for those that are absent.
+fn values<'a>(
+    values: &'a [Option<String>],
+    variants: &'a [Variant],
+) -> impl Iterator<Item = String> + 'a {
+    let shown = |(value, variant): (&Option<String>, &Variant)| {
+        let value = value.as_deref();
+        value.unwrap_or(variant.without_value()).to_owned()
+    };
+    values.iter().zip(variants).map(shown)
+}
+
+/// What differs in the effective configuration; folded when it is long.
+fn configuration(page: &mut Page, rows: &Rows) {
+    if rows.configuration.is_empty() {
+        return;
+    }
+    page.heading(2, "Configuration: what differs");
+    page.line(
+        "As the processes themselves tell it, defaults included; of a component its first instance. Paths and addresses of the \
+         deployments are left out.\n",
+    );
+    let mut header = vec!["Component", "Key"];
+    header.extend(rows.variants.iter().map(|v| v.name.as_str()));
+    header.push("Set by");
+    let lines = rows.configuration.iter().map(|d| {
+        let mut line = vec![d.component.clone(), d.key.clone()];
+        line.extend(values(&d.values, &rows.variants));
+        line.push(if d.asked { "the experiment" } else { "" }.to_owned());
+        line
+    });
+    let lines: Vec<Vec<String>> = lines.collect();
+    let is_long = lines.len() > LONG;
+    if is_long {
+        let summary = format!("{} keys", lines.len());
+        page.line(&format!("<details>\n<summary>{summary}</summary>\n"));
+    }
+    page.words(&header, &lines);
+    if is_long {
+        page.line("\n</details>");
+    }
 }
 
 fn results(page: &mut Page, rows: &Rows, workload: &Workload) {
@@ -231,7 +275,7 @@ fn group_table(page: &mut Page, rows: &Rows, group: &Group) {
 }
 
 fn failures(page: &mut Page, failures: &[Failure]) {
-    page.heading(2, "Failed rounds");
+    page.heading(2, "Failed, invalid and skipped rounds");
     if failures.is_empty() {
         page.line("None.");
         return;
@@ -239,16 +283,13 @@ fn failures(page: &mut Page, failures: &[Failure]) {
     let lines: Vec<Vec<String>> = failures
         .iter()
         .map(|f| {
-            let status = match (f.status, f.retried) {
-                (Status::Skipped, _) => "skipped",
-                (_, true) => "failed, tried again",
-                (_, false) => "failed",
-            };
+            let again = f.retried && f.status != Status::Skipped;
+            let again = if again { ", tried again" } else { "" };
             vec![
                 f.round.clone().unwrap_or_else(|| "preparation".into()),
                 f.variant.clone(),
                 f.attempt.map(|n| n.to_string()).unwrap_or_default(),
-                status.into(),
+                format!("{}{again}", f.status.word()),
                 f.reason.clone(),
             ]
         })

@@ -2,7 +2,8 @@
 //!
 //! A round's percentiles are read from its own histogram, all operations merged. A latency shown for several rounds is
 //! read from the exact merge of their histograms; no percentile is ever averaged. Throughput is the mean over rounds.
-//! Ratios are made of pairs: the two rounds of one cell and one repetition. Failed rounds are listed, never averaged in.
+//! Ratios are made of pairs: the two rounds of one cell and one repetition. Failed and
+//! invalid rounds are listed, never averaged in.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ use crate::statistics::Overall;
 
 /// The format of `results.json`.
 pub const FORMAT: u32 = 1;
+
+/// Tables of keys that are longer are folded.
+pub const LONG: usize = 30;
 
 /// Everything that a report tells of a run. Serialized, its numbers have nine digits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,11 +38,13 @@ pub struct Rows {
     pub variants: Vec<Variant>,
     /// Settings in which variants differ.
     pub differences: Vec<Difference>,
+    /// Keys of the effective configuration in which variants differ, defaults included.
+    pub configuration: Vec<KeyDifference>,
     /// Results, by workload.
     pub workloads: Vec<Workload>,
     /// What a reader must know before trusting a number.
     pub notes: Vec<Note>,
-    /// Every attempt that failed and every round that was skipped.
+    /// Every attempt that failed or is invalid, and every round that was skipped.
     pub failures: Vec<Failure>,
     /// Every attempt in the order of execution.
     pub execution: Vec<Attempt>,
@@ -115,6 +121,8 @@ pub struct Counts {
     pub ok: usize,
     /// They failed.
     pub failed: usize,
+    /// They were measured under conditions that make their numbers no result.
+    pub invalid: usize,
     /// Their deployment could not be prepared.
     pub skipped: usize,
     /// They are still to come.
@@ -177,6 +185,19 @@ pub struct Difference {
     pub setting: String,
     /// Its value in each variant, in their order; absent where it is not set.
     pub values: Vec<Option<String>>,
+}
+
+/// A key of the effective configuration in which variants differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyDifference {
+    /// The component, such as `tikv`; its first instance tells of it.
+    pub component: String,
+    /// The key, dotted.
+    pub key: String,
+    /// Its value in each variant, in their order; absent where there is no such key or nothing was started.
+    pub values: Vec<Option<String>>,
+    /// Whether the experiment asks for it, in one variant at least.
+    pub asked: bool,
 }
 
 /// One workload's results.
@@ -281,8 +302,11 @@ pub struct Round {
     pub attempt: Option<u32>,
     /// How it ended; absent before it did.
     pub status: Option<Status>,
-    /// Why it failed.
+    /// Why it is not good.
     pub reason: Option<String>,
+    /// What a reader must know of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// When it began, UTC.
     pub started: Option<jiff::Timestamp>,
     /// The window that was really used, s.
@@ -397,7 +421,7 @@ pub enum Weight {
     Remark,
 }
 
-/// An attempt that failed or a round that was skipped.
+/// An attempt that failed or is invalid, or a round that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// The round; absent when a deployment failed.
@@ -410,7 +434,7 @@ pub struct Failure {
     pub repetition: Option<u32>,
     /// Which attempt.
     pub attempt: Option<u32>,
-    /// Failed or skipped.
+    /// Failed, invalid or skipped.
     pub status: Status,
     /// Why.
     pub reason: String,

@@ -68,13 +68,15 @@ pub enum Outcome {
         ok: usize,
         /// Rounds that failed.
         failed: usize,
+        /// Rounds that are invalid.
+        invalid: usize,
     },
     /// Every round is done but those whose deployment could not be prepared; resuming tries that again.
     Unprepared {
         /// The rounds that were skipped.
         skipped: usize,
     },
-    /// A round failed and the experiment says to stop then.
+    /// A round is not good and the experiment says to stop then.
     Stopped {
         /// The round and its reason.
         reason: String,
@@ -110,6 +112,8 @@ enum StepError {
     Database(#[from] DatabaseError),
     #[error("`{instance}` was started again during the measurement")]
     Restarted { instance: String },
+    #[error("`{instance}` ended during the measurement")]
+    Ended { instance: String },
     #[error(transparent)]
     Driver(#[from] crate::driver::DriverError),
     #[error(transparent)]
@@ -140,6 +144,16 @@ impl StepError {
             _ => return false,
         };
         matches!(host, HostError::Stopped { .. })
+    }
+
+    /// Whether what was measured is no result, though every step did what it should.
+    fn is_invalid(&self) -> bool {
+        matches!(
+            self,
+            Self::Restarted { .. }
+                | Self::Ended { .. }
+                | Self::Database(DatabaseError::Restless { .. })
+        )
     }
 
     /// The message with its causes.
@@ -316,7 +330,7 @@ impl Runner<'_> {
         self.state.rounds.get(round).map_or(0, |r| r.attempts)
     }
 
-    /// Whether a round that failed `failures` times is tried again.
+    /// Whether a round that was lost `failures` times is tried again.
     fn retries(&self, failures: u32) -> bool {
         match self.context.plan.on_failure {
             OnFailure::Continue | OnFailure::Stop => false,
@@ -344,6 +358,7 @@ impl Runner<'_> {
             0 => Outcome::Finished {
                 ok: of(Status::Ok),
                 failed: of(Status::Failed),
+                invalid: of(Status::Invalid),
             },
             skipped => Outcome::Unprepared { skipped },
         }
@@ -385,9 +400,14 @@ impl Runner<'_> {
 
     async fn end(&mut self, outcome: &Outcome) -> Result<(), RunError> {
         let event = match outcome {
-            Outcome::Finished { ok, failed } => Event::RunFinished {
+            Outcome::Finished {
+                ok,
+                failed,
+                invalid,
+            } => Event::RunFinished {
                 ok: *ok,
                 failed: *failed,
+                invalid: *invalid,
                 estimated_s: self.state.estimated_s,
                 actual_s: self.state.spent_s,
                 estimated_bytes: estimate(self.context.plan).host_bytes,

@@ -1,15 +1,16 @@
 //! Runs one round: its body up to the first failure, then its teardown, whatever happened before.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::site::{Site, driver, hidden};
 use super::{Notice, RunError, Runner, StepError};
-use crate::artifacts::{Event, Measured, RoundResult, Status, read_files, write_new};
-use crate::database::{Effective, Process, Work};
+use crate::artifacts::{ArchiveError, Event, Measured, RoundResult, Status, read_files, write_new};
+use crate::database::{DatabaseError, Effective, Hosts, Process, Spread, Work};
 use crate::driver::Invocation;
 use crate::host::{AgentError, Bounds, Hearing, HostError, ask, call};
 use crate::measurement::LoadResult;
@@ -26,7 +27,7 @@ pub(super) enum Ended {
     Done,
     /// It was asked to stop; the round has none.
     Cancelled,
-    /// It failed, and the experiment says to stop then.
+    /// It is not good, and the experiment says to stop then.
     Stop(String),
 }
 
@@ -34,17 +35,115 @@ pub(super) enum Ended {
 #[derive(Default)]
 struct Attempt {
     failure: Option<String>,
+    /// The failure is one of the conditions: the numbers are there, and no result.
+    invalid: bool,
     /// The data could not be put back: a fault of the deployment, not a result of the round.
     unrestorable: bool,
     stopped: bool,
     steps: Vec<(String, f64)>,
+    /// When the driver was started, its warm-up included.
+    began: Option<jiff::Timestamp>,
     /// The driver that ran to its end.
     measured: Option<Driver>,
     load: Option<LoadResult>,
-    /// What was not quiet when the measurement began.
-    restless: Option<String>,
+    /// What a reader must know of it.
+    notes: Vec<String>,
+    /// The processes before and after the measurement.
+    processes: Option<Processes>,
+    /// The connections of the servers behind a balancer.
+    spread: Option<Spread>,
     /// What the driver said on its standard error.
     log: String,
+}
+
+/// `rounds/<id>/processes.json`: the processes before and after the measurement.
+#[derive(Serialize)]
+struct Processes {
+    before: Vec<Process>,
+    /// Nothing when they could not be read.
+    after: Option<Vec<Process>>,
+}
+
+impl Processes {
+    /// The first that is not there any more, or is another one now.
+    fn lost(&self) -> Option<StepError> {
+        let after = self.after.as_ref()?;
+        let lost = self.before.iter().find(|was| !after.contains(was))?;
+        let instance = lost.instance.clone();
+        Some(match after.iter().any(|now| now.instance == instance) {
+            true => StepError::Restarted { instance },
+            false => StepError::Ended { instance },
+        })
+    }
+}
+
+/// A look at the connections behind a balancer; nothing where there is none that tells.
+type Look = Option<Result<Spread, DatabaseError>>;
+
+/// The balancer of a deployment, if it has one.
+struct Balancer<'a> {
+    hosts: &'a Hosts,
+    site: &'a Site,
+    bounds: Bounds<'a>,
+}
+
+impl Balancer<'_> {
+    async fn look(&self) -> Look {
+        let work = Work {
+            hosts: self.hosts,
+            bounds: self.bounds,
+            say: &mut |_: &str| {},
+        };
+        self.site.database.spread(work).await.transpose()
+    }
+
+    /// Looks once some time has gone by: the middle of a measurement says what its ends do not.
+    async fn look_after(&self, time: Duration) -> Look {
+        tokio::time::sleep(time).await;
+        self.look().await
+    }
+
+    /// Looks once more, and tells what happened since a look at the idle system.
+    async fn between(&self, idle: Look, during: Look) -> Look {
+        let idle = match idle? {
+            Ok(idle) => idle,
+            Err(error) => return Some(Err(error)),
+        };
+        let during = during.and_then(Result::ok);
+        let after = self.look().await?;
+        Some(after.map(|after| Spread::between(&idle, during.as_ref(), &after)))
+    }
+}
+
+/// Does some work to its end, and another beside it as far as it gets by then.
+async fn beside<T, S>(
+    work: impl Future<Output = T>,
+    other: impl Future<Output = S>,
+) -> (T, Option<S>) {
+    tokio::pin!(work, other);
+    tokio::select! {
+        done = &mut work => (done, None),
+        found = &mut other => (work.await, Some(found)),
+    }
+}
+
+impl Attempt {
+    /// Takes in how a balancer spread the connections. That it does not tell spoils no round.
+    fn balanced(&mut self, look: Look, most: Option<f64>) {
+        match look {
+            None => {}
+            Some(Err(error)) => {
+                let error = StepError::from(error).text();
+                self.notes.push(format!("connections not read: {error}"));
+            }
+            Some(Ok(spread)) => {
+                let uneven = most.and_then(|most| spread.uneven(most));
+                let note = |servers| format!("connections uneven: {servers}");
+                self.notes.extend(uneven.map(note));
+                self.spread = Some(spread);
+            }
+        }
+    }
 }
 
 impl Runner<'_> {
@@ -53,11 +152,11 @@ impl Runner<'_> {
         loop {
             let attempt = self.attempts(&round.id) + 1;
             let attempted = self.attempt(round, attempt).await?;
-            let failed = match &attempted {
-                Some((result, _)) => result.status == Status::Failed,
+            let lost = match &attempted {
+                Some((result, _)) => result.status.is_lost(),
                 None => self.context.control.is_stopping(),
             };
-            if !failed {
+            if !lost {
                 // Another run may have taken the host meanwhile: then nothing of this round counts.
                 self.confirm_leases().await?;
             }
@@ -65,8 +164,8 @@ impl Runner<'_> {
                 return Ok(Ended::Cancelled);
             };
             let failures =
-                self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(failed);
-            let retry = failed && self.retries(failures);
+                self.state.rounds.get(&round.id).map_or(0, |r| r.failures) + u32::from(lost);
+            let retry = lost && self.retries(failures);
             if unrestorable && !retry {
                 return self.give_deployment_up(round, attempt, &result);
             }
@@ -78,11 +177,11 @@ impl Runner<'_> {
                 retry,
                 reason,
             })?;
-            if failed {
+            if lost {
                 self.stale.insert(round.deployment.clone());
             }
             if !retry {
-                let stop = failed && self.context.plan.on_failure == OnFailure::Stop;
+                let stop = lost && self.context.plan.on_failure == OnFailure::Stop;
                 return Ok(if stop {
                     Ended::Stop(stop_reason(&result))
                 } else {
@@ -152,13 +251,18 @@ impl Runner<'_> {
             let log = (self.context.hide)(&so_far.log);
             write_new(&folder.join("driver.log"), log.as_bytes())?;
         }
+        if let Some(processes) = &so_far.processes {
+            write_record(&folder.join("processes.json"), processes)?;
+        }
+        if let Some(spread) = &so_far.spread {
+            write_record(&folder.join("balancer.json"), spread)?;
+        }
         if so_far.stopped {
             return Ok(None);
         }
         let unrestorable = so_far.unrestorable;
         let result = self.result(round, attempt, started, so_far);
-        let text = serde_json::to_vec_pretty(&result).expect("a result is plain data");
-        write_new(&folder.join("result.json"), &text)?;
+        write_record(&folder.join("result.json"), &result)?;
         Ok(Some((result, unrestorable)))
     }
 
@@ -227,7 +331,11 @@ impl Runner<'_> {
         }
         if let (Some(error), false, None) = (&error, so_far.stopped, &so_far.failure) {
             // The first failure is the cause; what fails after it, in teardown, stands in the events.
-            so_far.failure = Some(format!("{name} failed: {error}"));
+            so_far.invalid = done.as_ref().is_err_and(StepError::is_invalid);
+            so_far.failure = Some(match so_far.invalid {
+                true => error.clone(),
+                false => format!("{name} failed: {error}"),
+            });
             so_far.unrestorable = step.action == Action::Restore;
         }
         self.record(Event::StepFinished {
@@ -277,7 +385,9 @@ impl Runner<'_> {
                 self.same_as_prepared(site, &effective)
             }
             Action::Settle(settle) => {
-                so_far.restless = site.database.settle(settle, work).await?;
+                let restless = site.database.settle(settle, work).await?;
+                let note = |what| format!("not quiet when the measurement began: {what}");
+                so_far.notes.extend(restless.map(note));
                 Ok(())
             }
             Action::Measure(measure) => self.measure(site, measure, body, so_far).await,
@@ -334,18 +444,43 @@ impl Runner<'_> {
         let tool = driver(measure.workload.driver);
         let order = tool.run(&site.database.target(), measure, &site.output)?;
         let before = self.processes(site, bounds).await?;
-        let driven = self.drive(site, &order, bounds, &mut so_far.log).await;
+        let balancer = Balancer {
+            hosts: self.context.hosts,
+            site,
+            bounds,
+        };
+        let idle = balancer.look().await;
+        let middle = measure.warmup.0 + measure.duration.0 / 2;
+        so_far.began = Some((self.context.clock)());
+        let driving = self.drive(site, &order, bounds, &mut so_far.log);
+        let (driven, during) = beside(driving, balancer.look_after(middle)).await;
+        let look = balancer.between(idle, during.flatten()).await;
+        so_far.balanced(look, self.uneven(site));
         let after = self.processes(site, bounds).await;
-        so_far.measured = Some(measure.workload.driver);
+        if driven.is_ok() {
+            so_far.measured = Some(measure.workload.driver);
+        }
+        let (after, unread) = match after {
+            Ok(after) => (Some(after), None),
+            Err(error) => (None, Some(error)),
+        };
+        let processes = Processes { before, after };
+        let lost = processes.lost();
+        // A system within the driver's own process has none to tell of.
+        so_far.processes = (!processes.before.is_empty()).then_some(processes);
         // A process that ended meanwhile is a better reason than what its driver says of it.
-        let after = after?;
-        let is_same = |was: &&Process| !after.contains(was);
-        if let Some(process) = before.iter().find(is_same) {
-            let instance = process.instance.clone();
-            return Err(StepError::Restarted { instance });
+        if let Some(error) = lost.or(unread) {
+            return Err(error);
         }
         driven?;
         Ok(())
+    }
+
+    /// How uneven the connections of two servers may be behind the site's balancer.
+    fn uneven(&self, site: &Site) -> Option<f64> {
+        let mut deployments = self.context.plan.deployments.iter();
+        let deployment = deployments.find(|d| d.id == site.id)?;
+        deployment.balancer.as_ref().map(|b| b.uneven)
     }
 
     /// The processes of a database and when each was started.
@@ -376,12 +511,17 @@ impl Runner<'_> {
             variant: round.deployment.clone(),
             repetition: round.repetition,
             attempt,
-            status: if so_far.failure.is_some() {
-                Status::Failed
-            } else {
-                Status::Ok
+            status: match (&so_far.failure, so_far.invalid) {
+                (None, _) => Status::Ok,
+                (Some(_), true) => Status::Invalid,
+                (Some(_), false) => Status::Failed,
             },
             reason: so_far.failure,
+            notes: so_far
+                .notes
+                .iter()
+                .map(|note| (self.context.hide)(note))
+                .collect(),
             started,
             ended: (self.context.clock)(),
             steps: so_far.steps,
@@ -453,19 +593,89 @@ async fn collect(
             limit: bounds.limit,
         })
     })?;
-    let load = so_far
-        .load
-        .insert(driver(tool).parse(&read_files(folder)?)?);
+    let files = read_files(folder)?;
+    let load = so_far.load.insert(driver(tool).parse(&files)?);
+    // Whatever tool it was, the archive has its numbers in one form.
+    let began = so_far.began.unwrap_or_default().as_microsecond();
+    let began = Duration::from_micros(u64::try_from(began).unwrap_or(0));
+    for (name, content) in load.to_files(SystemTime::UNIX_EPOCH + began) {
+        if !files.contains_key(&name) {
+            write_new(&folder.join(name), &content)?;
+        }
+    }
     if load.count() == 0 {
         return Err(StepError::NoSuccess(load.errors()));
     }
     Ok(())
 }
 
+/// Writes a record as JSON.
+fn write_record<T: Serialize>(path: &Path, record: &T) -> Result<(), ArchiveError> {
+    let text = serde_json::to_vec_pretty(record).expect("records are plain data");
+    write_new(path, &text)
+}
+
 fn stop_reason(result: &RoundResult) -> String {
+    let ended = match result.status {
+        Status::Invalid => "is invalid",
+        Status::Ok | Status::Failed | Status::Skipped => "failed",
+    };
     format!(
-        "round `{}` failed: {}",
+        "round `{}` {ended}: {}",
         result.round,
         result.reason.as_deref().unwrap_or("for no known reason")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(instance: &str, pid: u32, started_us: i64) -> Process {
+        Process {
+            instance: instance.to_owned(),
+            host: "db1".to_owned(),
+            pid,
+            started_us,
+        }
+    }
+
+    fn lost(after: Option<Vec<Process>>) -> Option<String> {
+        let before = vec![process("kv@db1", 7, 100), process("sql@db1", 8, 200)];
+        let processes = Processes { before, after };
+        processes.lost().map(|error| {
+            assert!(error.is_invalid());
+            error.to_string()
+        })
+    }
+
+    #[test]
+    fn the_same_processes_before_and_after_are_well_in_any_order() {
+        let same = vec![process("sql@db1", 8, 200), process("kv@db1", 7, 100)];
+        assert_eq!(lost(Some(same)), None);
+        assert_eq!(lost(None), None);
+    }
+
+    #[test]
+    fn a_process_that_was_started_again_or_ended_makes_a_round_invalid() {
+        let again = vec![process("kv@db1", 9, 300), process("sql@db1", 8, 200)];
+        let said = "`kv@db1` was started again during the measurement";
+        assert_eq!(lost(Some(again)).as_deref(), Some(said));
+        // The id of a process may be given out again.
+        let same_id = vec![process("kv@db1", 7, 300), process("sql@db1", 8, 200)];
+        assert_eq!(lost(Some(same_id)).as_deref(), Some(said));
+        let gone = vec![process("kv@db1", 7, 100)];
+        let said = "`sql@db1` ended during the measurement";
+        assert_eq!(lost(Some(gone)).as_deref(), Some(said));
+    }
+
+    #[test]
+    fn a_system_that_was_not_quiet_in_time_makes_a_round_invalid() {
+        let restless = DatabaseError::Restless {
+            limit: "5m".to_owned(),
+            condition: "leaders are balanced".to_owned(),
+        };
+        assert!(StepError::from(restless).is_invalid());
+        assert!(!StepError::NoSuccess(3).is_invalid());
+    }
 }

@@ -9,14 +9,12 @@ use super::error::{ServiceError, Tried};
 use super::folder::Folder;
 use super::owner::Owner;
 use super::record::{Before, Record};
-use super::{Systemd, header, name};
+use super::{Systemd, units};
 use crate::snapshot::Marker;
 use crate::snapshot::directory::{self, MARKER_FILE, Standing};
 
 /// The mode of a deployment's directory, if none is asked for.
 const OPEN: u32 = 0o755;
-/// The mode of a unit file.
-const READABLE: u32 = 0o644;
 
 /// The request of `service-install`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +105,8 @@ pub fn install(
         work.file(file, owner.as_ref(), &mut installed)?;
     }
     if let Some(systemd) = &systemd {
-        units(request, systemd, &mut installed)?;
+        let written = units::write(&request.units, &request.marker, systemd)?;
+        (installed.units, installed.reloaded) = written;
     }
     Ok(installed)
 }
@@ -148,7 +147,7 @@ impl<'a> Work<'a> {
         }
         work.note_missing(&work.base.clone())?;
         if let Some(systemd) = systemd {
-            check_units(request, systemd)?;
+            units::check(&request.units, marker, systemd)?;
         }
         Ok(work)
     }
@@ -296,63 +295,6 @@ fn enter(root: &Path, path: &Path) -> Result<(Folder, bool), ServiceError> {
         at = at.0.enter_or_make(part)?;
     }
     Ok(at)
-}
-
-fn check_units(request: &Install, systemd: &Systemd) -> Result<(), ServiceError> {
-    let prefix = name::unit_prefix(&request.marker);
-    for unit in &request.units {
-        name::check(&unit.name)?;
-        if !unit.name.starts_with(&prefix) {
-            let why = format!("the units of this deployment begin with `{prefix}`");
-            return Err(ServiceError::refused(&unit.name, why));
-        }
-        if let Some(folder) = systemd.folder()? {
-            check_unit(&folder, &unit.name, &request.marker)?;
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a unit file that is there and not ours.
-fn check_unit(folder: &Folder, unit: &str, marker: &Marker) -> Result<(), ServiceError> {
-    let Some((text, _)) = folder.read(OsStr::new(unit))? else {
-        return Ok(());
-    };
-    let found = header::of(&text);
-    if found.as_ref() == Some(marker) {
-        return Ok(());
-    }
-    Err(ServiceError::NotOurs {
-        path: folder.path().join(unit),
-        found,
-        wanted: Box::new(marker.clone()),
-    })
-}
-
-fn units(
-    request: &Install,
-    systemd: &Systemd,
-    installed: &mut Installed,
-) -> Result<(), ServiceError> {
-    let folder = systemd.make_folder()?;
-    for unit in &request.units {
-        check_unit(&folder, &unit.name, &request.marker)?;
-        let text = header::with(&request.marker, &unit.content);
-        if folder.put(OsStr::new(&unit.name), text.as_bytes(), None, READABLE)? {
-            installed.units.push(unit.name.clone());
-        }
-    }
-    // One that died before it could ask for it left this to do.
-    let names: Vec<&str> = request
-        .units
-        .iter()
-        .map(|unit| unit.name.as_str())
-        .collect();
-    if !installed.units.is_empty() || systemd.is_behind(&names)? {
-        systemd.reload()?;
-        installed.reloaded = true;
-    }
-    Ok(())
 }
 
 /// Refuses a path that is not written from `/` on in the one way.

@@ -18,6 +18,7 @@ mod stop;
 mod systemd;
 mod tail;
 mod unit;
+mod units;
 
 pub use agent::{Here, agent};
 pub use error::{Printed, ServiceError};

@@ -2,7 +2,6 @@
 //! beforehand by the same code.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, lchown};
@@ -12,10 +11,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ServiceError, Tried};
-use super::folder::unfinished;
 use super::record::{self, Before, Record};
 use super::stop::{Stop, Stopped, stop};
-use super::{Systemd, header, name};
+use super::units::Own;
+use super::{Systemd, name};
 use crate::snapshot::directory::{self, Standing};
 use crate::snapshot::{Marker, SnapshotError};
 
@@ -85,7 +84,7 @@ pub fn removal(request: &Removal, systemd: Option<Systemd>) -> Result<Removed, S
 /// A unit's process cannot be killed, or something cannot be removed.
 pub fn remove(request: &Remove, systemd: Option<Systemd>) -> Result<Removed, ServiceError> {
     let mut work = Work::look(&request.removal, systemd, &request.keep)?;
-    work.units(request.limit)?;
+    work.stop_and_remove_units(request.limit)?;
     work.directories()?;
     Ok(work.removed)
 }
@@ -99,8 +98,7 @@ struct Work<'a> {
     base: PathBuf,
     /// What is there, if it may be worked on.
     standing: Option<Standing>,
-    /// Unit files that an installation was writing when it died.
-    unfinished: Vec<String>,
+    units: Own,
     /// Marked directories that go, and those that stay, without links.
     directories: BTreeSet<PathBuf>,
     keep: Vec<PathBuf>,
@@ -121,7 +119,7 @@ impl<'a> Work<'a> {
             has_record: false,
             base: request.base.clone(),
             standing: None,
-            unfinished: Vec::new(),
+            units: Own::default(),
             directories: BTreeSet::new(),
             keep: Vec::new(),
             removed: Removed::default(),
@@ -139,57 +137,14 @@ impl<'a> Work<'a> {
     }
 
     fn look_at_units(&mut self) -> Result<(), ServiceError> {
-        let Some(systemd) = &self.systemd else {
-            return Ok(());
-        };
-        let Some(folder) = systemd.folder()? else {
-            return Ok(());
-        };
-        for name in folder.names()? {
-            let Some(name) = name.to_str() else { continue };
-            if self.is_unfinished(name) {
-                let text = folder.read(OsStr::new(name)).ok().flatten();
-                let marker = text.and_then(|(text, _)| header::of(&text));
-                if marker.is_none_or(|marker| marker == self.request.marker) {
-                    self.unfinished.push(name.to_owned());
-                    self.removed.paths.push(folder.path().join(name));
-                }
-                continue;
-            }
-            if !name.starts_with(&self.request.unit_prefix) || name::check(name).is_err() {
-                continue;
-            }
-            let path = folder.path().join(name);
-            // A link or fifo by such a name is none of ours.
-            let Ok(Some((text, _))) = folder.read(OsStr::new(name)) else {
-                let why = "it is no file".to_owned();
-                self.removed.left.push(Left { path, why });
-                continue;
-            };
-            match header::of(&text) {
-                Some(marker) if marker == self.request.marker => {
-                    self.removed.units.push(name.to_owned());
-                    self.removed.paths.push(path);
-                }
-                // Of a deployment whose name begins as this one's does.
-                Some(_) => {}
-                None => {
-                    let why = "it was not made by assay".to_owned();
-                    self.removed.left.push(Left { path, why });
-                }
-            }
+        if let Some(systemd) = &self.systemd {
+            let (marker, prefix) = (&self.request.marker, &self.request.unit_prefix);
+            self.units = Own::find(systemd, marker, prefix)?;
         }
+        self.removed.units.clone_from(&self.units.units);
+        self.removed.paths = self.units.paths();
+        self.removed.left.clone_from(&self.units.left);
         Ok(())
-    }
-
-    /// Whether a name is that under which a unit file of the deployment is written.
-    fn is_unfinished(&self, name: &str) -> bool {
-        let hidden = name.strip_prefix('.').unwrap_or_default();
-        let unit = hidden.rsplit_once(name::SUFFIX).map(|(start, _)| start);
-        let unit = unit.map(|start| format!("{start}{}", name::SUFFIX));
-        unit.is_some_and(|unit| {
-            unit.starts_with(&self.request.unit_prefix) && unfinished(OsStr::new(&unit)) == name
-        })
     }
 
     /// A directory without links, and what is there, if it may be worked on; else it is noted as left alone.
@@ -272,34 +227,19 @@ impl<'a> Work<'a> {
             .filter(|path| !path.starts_with(&self.base))
             .map(Path::to_owned);
         let mut above: Vec<PathBuf> = in_host.chain(self.record.made.clone()).collect();
-        above.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+        above.sort();
         above.dedup();
+        above.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
         above
     }
 
-    fn units(&mut self, limit: Duration) -> Result<(), ServiceError> {
+    fn stop_and_remove_units(&mut self, limit: Duration) -> Result<(), ServiceError> {
         let Some(systemd) = &self.systemd else {
             return Ok(());
         };
-        let units = self.removed.units.clone();
-        let request = Stop { units, limit };
-        self.removed.stopped = stop(&request, systemd)?;
-        let Some(folder) = systemd.folder()? else {
-            return Ok(());
-        };
-        let mut is_changed = false;
-        for unit in &request.units {
-            is_changed |= folder.remove(OsStr::new(unit))?;
-        }
-        for name in &self.unfinished {
-            folder.remove(OsStr::new(name))?;
-        }
-        let units: Vec<&str> = request.units.iter().map(String::as_str).collect();
-        if is_changed {
-            systemd.reload()?;
-            systemd.forget_failures(&units);
-        }
-        Ok(())
+        let units = self.units.units.clone();
+        self.removed.stopped = stop(&Stop { units, limit }, systemd)?;
+        self.units.remove(systemd)
     }
 
     fn directories(&mut self) -> Result<(), ServiceError> {

@@ -145,12 +145,14 @@ impl JsonSchema for Placement {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let name = generator.subschema_for::<Name>();
         let setting = generator.subschema_for::<Setting>();
+        let mut host = name.clone();
+        host.insert("description".to_owned(), "the host that it runs on".into());
         json_schema!({
             "anyOf": [
                 name,
                 {
                     "type": "object",
-                    "properties": { "host": name },
+                    "properties": { "host": host },
                     "required": ["host"],
                     "additionalProperties": setting,
                     "description": "an instance with settings of its own",

@@ -86,12 +86,12 @@ pub(super) fn any_key(schema: &Schema) -> Option<&Schema> {
     match schema.get("patternProperties") {
         Some(patterns) => patterns.as_object()?.values().next(),
         None if schema.get("properties").is_some() => None,
-        None => further(schema),
+        None => any_other_key(schema),
     }
 }
 
-/// The schema of the values of keys that a mapping does not name.
-pub(super) fn further(schema: &Schema) -> Option<&Schema> {
+/// The schema of the values of keys that a mapping does not name, if it takes some.
+pub(super) fn any_other_key(schema: &Schema) -> Option<&Schema> {
     let below = schema.get("additionalProperties");
     below.filter(|below| below.is_object())
 }
@@ -130,7 +130,7 @@ pub(super) fn property<'a>(
         Some(below) => Some((below, false)),
         None => {
             let below = schema.get("properties")?.get(key);
-            let below = below.or_else(|| further(schema))?;
+            let below = below.or_else(|| any_other_key(schema))?;
             Some((below, required(schema).any(|required| required == key)))
         }
     }
@@ -184,17 +184,27 @@ pub(super) fn elsewhere(root: &Schema, key: &str, here: &str) -> Option<String> 
         return Some(format!("`{key}` belongs at the top of the file"));
     }
     let properties = root.get("properties")?.as_object()?;
-    let owner = properties.iter().find(|(name, schema)| {
+    let below = |schema| {
         let mut below = resolve(root, schema);
         if let Type::Alternatives([first, ..]) = kind(below) {
             below = resolve(root, first);
         }
-        if let Some(items) = below.get("items") {
-            below = resolve(root, items);
-        }
-        name.as_str() != here && keys(below).any(|known| known == key)
-    });
-    owner.map(|(name, _)| format!("`{key}` belongs under `{name}`"))
+        below
+            .get("items")
+            .map_or(below, |items| resolve(root, items))
+    };
+    let others = properties.iter().filter(|(name, _)| name.as_str() != here);
+    let others = others.map(|(name, schema)| (name, below(schema)));
+    let mut owners = others.filter(|(_, below)| keys(below).any(|known| known == key));
+    // It is rather missed where it is required than where it could be.
+    let first = owners.next()?;
+    let wants = |(_, below): &(&String, &Schema)| required(below).any(|wanted| wanted == key);
+    let owner = if wants(&first) {
+        first
+    } else {
+        owners.find(wants).unwrap_or(first)
+    };
+    Some(format!("`{key}` belongs under `{}`", owner.0))
 }
 
 /// What a schema wants, as "expected ..." continues.
@@ -273,7 +283,7 @@ pub(super) fn check(schema: &Schema, scalar: &Scalar) -> Result<(), Wrong> {
         },
         Type::Number => match number(&scalar.text) {
             Some(_) if !scalar.plain => mismatch(unquote()),
-            Some(number) if number > lowest(schema) => Ok(()),
+            Some(number) if is_within(schema, number) => Ok(()),
             _ => mismatch(None),
         },
         Type::Boolean => match boolean(&scalar.text) {
@@ -297,9 +307,11 @@ fn in_range(schema: &Schema, number: i128) -> bool {
         && bound("maximum").is_none_or(|max| number <= max)
 }
 
-fn lowest(schema: &Schema) -> f64 {
-    let bound = schema.get("exclusiveMinimum").and_then(Schema::as_f64);
-    bound.unwrap_or(f64::NEG_INFINITY)
+fn is_within(schema: &Schema, number: f64) -> bool {
+    let bound = |key: &str| schema.get(key).and_then(Schema::as_f64);
+    bound("exclusiveMinimum").is_none_or(|min| number > min)
+        && bound("minimum").is_none_or(|min| number >= min)
+        && bound("maximum").is_none_or(|max| number <= max)
 }
 
 fn choice(schema: &Schema, found: &str) -> Result<(), Wrong> {

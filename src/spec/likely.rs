@@ -4,12 +4,12 @@ use super::suggest;
 use super::tree::{Item, Value};
 
 /// What to write instead of `item` at a path whose schema wants another kind of value; nothing when there is no likely
-/// meaning.
-pub(super) fn help(path: &str, item: &Item) -> Option<String> {
+/// meaning. The system under test stands for a role or component of its own, which only its pack knows.
+pub(super) fn help(path: &str, item: &Item, system: Option<&str>) -> Option<String> {
     if let (Value::Sequence(_), true) = (&item.node.value, path.ends_with("address")) {
         return Some("an address in brackets stands in quotes: `\"[::1]\"`".to_owned());
     }
-    let role = ROLE;
+    let role = system.unwrap_or(ROLE);
     let texts = texts(item);
     let one = texts.as_deref().and_then(|texts| texts.first());
     let one = one.filter(|_| item.scalar().is_some()).map(String::as_str);
@@ -17,7 +17,7 @@ pub(super) fn help(path: &str, item: &Item) -> Option<String> {
     let joined = list.map(|texts| texts.join(", "));
     let rest = match (path, one, joined) {
         ("cluster", Some(one), _) => {
-            format!("write `{{system: {one}, topology: {{{role}: [local]}}}}`")
+            format!("write `{{system: {one}, topology: {{{one}: [local]}}}}`")
         }
         ("cluster.topology", _, Some(hosts)) => {
             format!("hosts stand under their role: `topology: {{{role}: [{hosts}]}}`")
@@ -83,7 +83,7 @@ fn dataset(schema: &str) -> String {
     format!("{{driver: native, schema: {schema}}}")
 }
 
-/// What stands for a role that only the system's pack knows.
+/// What stands for a role where no system is named.
 const ROLE: &str = "ROLE";
 
 fn each(texts: &[String], form: impl Fn(&str) -> String) -> String {

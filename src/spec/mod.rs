@@ -47,6 +47,8 @@ pub use inventory::{Become, Connection, Host, Inventory, LoadedInventory, load_i
 pub use load::{Check, Request, Spec, load};
 pub use problem::{Located, Problem, Problems};
 pub use read::{Text, read, read_checked, read_text};
+pub use resolved::{plain_yaml, yaml};
 pub use schema::{experiment_schema, inventory_schema};
 pub use secrets::Secrets;
+pub use suggest::help as did_you_mean;
 pub use value::{Name, NameError, OnFailure, OneOrMany, Scalar, Setting};

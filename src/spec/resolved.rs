@@ -16,7 +16,28 @@ pub(super) const INVENTORY_FILE: &str = "inventory.yaml";
 /// A resolved value as YAML; placeholders of secrets stay, any other `${` is escaped.
 pub(super) fn text(value: &impl Serialize, secrets: &Secrets, what: &str) -> String {
     let mut text = format!("# the {what} as assay resolved it: every value, with its default\n");
-    mapping(&json(value), 0, secrets, &mut text);
+    let escape = |text: &str| escape(text, secrets.names());
+    mapping(&json(value), 0, &escape, &mut text);
+    text
+}
+
+/// How a text is changed before it is written.
+type Escape<'a> = &'a dyn Fn(&str) -> String;
+
+/// A mapping as a part of an experiment or an inventory, `indent` to the right: all that looks like a variable is escaped.
+#[must_use]
+pub fn yaml(value: &Value, indent: usize) -> String {
+    let mut text = String::new();
+    let escape = |text: &str| escape(text, std::iter::empty());
+    mapping(value, indent, &escape, &mut text);
+    text
+}
+
+/// A mapping as YAML for other tools, which know no variables.
+#[must_use]
+pub fn plain_yaml(value: &Value) -> String {
+    let mut text = String::new();
+    mapping(value, 0, &str::to_owned, &mut text);
     text
 }
 
@@ -65,46 +86,46 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("a spec holds nothing that JSON cannot")
 }
 
-fn mapping(value: &Value, indent: usize, secrets: &Secrets, out: &mut String) {
+fn mapping(value: &Value, indent: usize, escape: Escape<'_>, out: &mut String) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let _ = write!(out, "{:indent$}{}:", "", word(key));
         match value {
             Value::Object(below) if !below.is_empty() => {
                 out.push('\n');
-                mapping(value, indent + 2, secrets, out);
+                mapping(value, indent + 2, escape, out);
             }
             Value::Array(items) if items.iter().any(Value::is_object) => {
                 out.push('\n');
                 for item in items {
                     let mut text = String::new();
                     match item.as_object().filter(|below| !below.is_empty()) {
-                        Some(_) => mapping(item, indent + 4, secrets, &mut text),
+                        Some(_) => mapping(item, indent + 4, escape, &mut text),
                         None => {
-                            let _ = writeln!(text, "{}", flow(item, secrets));
+                            let _ = writeln!(text, "{}", flow(item, escape));
                         }
                     }
                     let _ = write!(out, "{:indent$}  - {}", "", text.trim_start());
                 }
             }
             _ => {
-                let _ = writeln!(out, " {}", flow(value, secrets));
+                let _ = writeln!(out, " {}", flow(value, escape));
             }
         }
     }
 }
 
 /// A value on one line.
-fn flow(value: &Value, secrets: &Secrets) -> String {
+fn flow(value: &Value, escape: Escape<'_>) -> String {
     match value {
-        Value::String(text) => word(&escape(text, secrets.names())),
+        Value::String(text) => word(&escape(text)),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| flow(item, secrets)).collect();
+            let items: Vec<String> = items.iter().map(|item| flow(item, escape)).collect();
             format!("[{}]", items.join(", "))
         }
         Value::Object(below) => {
             let entries = below.iter();
             let entries =
-                entries.map(|(key, value)| format!("{}: {}", word(key), flow(value, secrets)));
+                entries.map(|(key, value)| format!("{}: {}", word(key), flow(value, escape)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),

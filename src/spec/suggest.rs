@@ -30,7 +30,8 @@ pub(super) fn closest<'a>(
 }
 
 /// `did you mean ...?` for a word, or what could have stood there.
-pub(super) fn help(word: &str, candidates: &[&str], what: &str) -> Option<String> {
+#[must_use]
+pub fn help(word: &str, candidates: &[&str], what: &str) -> Option<String> {
     match closest(word, candidates.iter().copied()) {
         Some(candidate) => Some(format!("did you mean `{candidate}`?")),
         None if candidates.is_empty() => None,
@@ -40,7 +41,7 @@ pub(super) fn help(word: &str, candidates: &[&str], what: &str) -> Option<String
 
 /// Words for a message: "`a`, `b` and 3 more".
 pub(super) fn list(words: &[&str]) -> String {
-    const SHOWN: usize = 16;
+    const SHOWN: usize = 20;
     let shown: Vec<String> = words.iter().take(SHOWN).map(|w| format!("`{w}`")).collect();
     match words.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),

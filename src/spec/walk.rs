@@ -45,6 +45,7 @@ pub(super) fn walk(
 ) -> Walked {
     let mut walk = Walk {
         root: schema,
+        system: system(root),
         environment,
         found,
         bad: Bad::default(),
@@ -66,8 +67,17 @@ pub(super) fn walk(
     }
 }
 
+/// The system that an experiment names.
+fn system(root: &Item) -> Option<String> {
+    let cluster = root.get("cluster")?;
+    let system = cluster.item.get("system")?.item.scalar()?;
+    Some(suggest::shown(&system.text)).filter(|name| !name.is_empty())
+}
+
 struct Walk<'a> {
     root: &'a Schema,
+    /// The system that an experiment names.
+    system: Option<String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     found: &'a mut Vec<Diagnostic>,
     bad: Bad,
@@ -147,12 +157,14 @@ impl Walk<'_> {
             (_, Some(scalar)) if scalar.is_null() => {
                 Some("write a value, or leave the key away if it is not required".to_owned())
             }
-            (kind, scalar) => likely::help(at.path, item).or_else(|| match scalar {
-                Some(scalar) if matches!(kind, Type::Array) => {
-                    Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
-                }
-                _ => at.help(),
-            }),
+            (kind, scalar) => {
+                likely::help(at.path, item, self.system.as_deref()).or_else(|| match scalar {
+                    Some(scalar) if matches!(kind, Type::Array) => {
+                        Some(format!("write `[{}]`", suggest::shown(&scalar.text)))
+                    }
+                    _ => at.help(),
+                })
+            }
         };
         self.wrong(item, at, message, help)
     }
@@ -250,7 +262,7 @@ impl Walk<'_> {
         for entry in item.entries() {
             let path = join(at.path, &entry.key);
             let named = schema["properties"].get(&*entry.key);
-            match named.or_else(|| expected::further(schema)) {
+            match named.or_else(|| expected::any_other_key(schema)) {
                 Some(below) => {
                     let description = below.get("description").and_then(Schema::as_str);
                     sound.extend(self.below((below, description), entry, &path, at));

@@ -405,7 +405,7 @@ function timelines() {
   };
   const rounds = () => {
     const of = data.courses.filter(c => key(c) === cell.value).sort((a, b) => a.at[2] - b.at[2] || a.k - b.k);
-    round.replaceChildren(make("option", { value: "all" }, "all"), ...of.map(c => make("option", { value: c.at[2] + "." + c.k }, `${data.variants[c.at[2]]}, round ${c.k}${c.ok ? "" : " (failed)"}`)));
+    round.replaceChildren(make("option", { value: "all" }, "all"), ...of.map(c => make("option", { value: c.at[2] + "." + c.k }, `${data.variants[c.at[2]]}, round ${c.k}${c.ok ? "" : " (not good)"}`)));
   };
   cell.addEventListener("change", () => { rounds(); show(); });
   round.addEventListener("change", show);

@@ -8,6 +8,7 @@ use assay::load::{Done, LoadError, run};
 use assay::measurement::{LoadResult, Phase};
 use assay::plan::{Job, LoadRun, Progress, Target, Work};
 use assay::spec::{Dataset, Distribution, Driver, Kind, Schema, Workload};
+use indexmap::IndexMap;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tempfile::TempDir;
@@ -18,14 +19,15 @@ const TABLE_SIZE: u64 = 400;
 fn dataset(schema: Schema) -> Dataset {
     Dataset {
         driver: Driver::Native,
-        schema,
+        schema: Some(schema),
         records: (schema == Schema::Ycsb).then_some(RECORDS),
         fields: (schema == Schema::Ycsb).then_some(4),
         field_length: (schema == Schema::Ycsb).then_some(20),
         tables: (schema == Schema::Sysbench).then_some(2),
         table_size: (schema == Schema::Sysbench).then_some(TABLE_SIZE),
         threads: None,
-        options: Default::default(),
+        then: Vec::new(),
+        options: IndexMap::new(),
     }
 }
 
@@ -33,13 +35,13 @@ fn workload(kind: Kind) -> Workload {
     Workload {
         name: None,
         driver: Driver::Native,
-        workload: kind,
+        workload: Some(kind),
         script: None,
-        options: Default::default(),
         distribution: None,
         max_scan_length: None,
         range_size: None,
         skip_trx: None,
+        options: IndexMap::new(),
     }
 }
 
@@ -92,7 +94,7 @@ impl Bed {
 
     fn order(&self, workload: Workload, threads: u32) -> LoadRun {
         LoadRun {
-            dataset: dataset(workload.workload.schema()),
+            dataset: dataset(workload.kind().schema()),
             workload,
             threads,
             rate: None,

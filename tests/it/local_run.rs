@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use assay::artifacts::{Entry, Event};
 use assay::host::{Claim, Host, LocalHost};
+use assay::pack::Packs;
 use assay::plan::build;
 use assay::runner::{self, Context, Control, Notice, Outcome};
 use assay::spec::{Experiment, Inventory};
@@ -34,7 +35,14 @@ fn experiment(restore: &str) -> Experiment {
 /// The rows that each round found before it began, by variant.
 async fn rows_at_the_start(restore: &str) -> BTreeMap<String, Vec<i64>> {
     let folder = tempfile::tempdir().unwrap();
-    let plan = build(&experiment(restore), &Inventory::this_machine(), "0123");
+    let packs = Packs::built_in();
+    let plan = build(
+        &experiment(restore),
+        &Inventory::this_machine(),
+        &packs,
+        "0123",
+    )
+    .unwrap();
     let (layout, log) = bare_run(&folder.path().join("artifacts"), &plan);
     let work = folder.path().join("work");
     let host: Arc<dyn Host> = Arc::new(LocalHost::new("local", &work, env!("CARGO_BIN_EXE_assay")));
@@ -42,6 +50,8 @@ async fn rows_at_the_start(restore: &str) -> BTreeMap<String, Vec<i64>> {
     let context = Context {
         plan: &plan,
         layout: &layout,
+        packs: &packs,
+        packages: &folder.path().join("packages"),
         hosts: &hosts,
         reveal: &str::to_owned,
         hide: &str::to_owned,

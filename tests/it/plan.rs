@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use assay::pack::Packs;
 use assay::plan::{Action, Plan, build, estimate, text};
 use assay::spec::{Request, Spec, load};
 
@@ -22,7 +23,13 @@ fn spec(overrides: &[&str]) -> Spec {
 
 fn plan(overrides: &[&str]) -> Plan {
     let spec = spec(overrides);
-    build(&spec.experiment, &spec.inventory, "0123456789abcdef")
+    build(
+        &spec.experiment,
+        &spec.inventory,
+        &Packs::built_in(),
+        "0123456789abcdef",
+    )
+    .unwrap()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use assay::artifacts::{Entry, Event, EventLog, Layout, Run, State, Status, read_events};
 use assay::host::{Claim, FakeHost, Fault, Host};
 use assay::measurement::{Latency, LoadResult, OperationResult};
+use assay::pack::Packs;
 use assay::plan::{Plan, build};
 use assay::runner::{self, Context, Control, Notice, Outcome, RunError};
 use assay::spec::{Experiment, Inventory};
@@ -22,6 +23,7 @@ struct Bench {
     plan: Plan,
     host: Arc<FakeHost>,
     layout: Layout,
+    packs: Packs,
     control: Control,
     clock: AtomicI64,
 }
@@ -52,7 +54,13 @@ impl Bench {
 
     fn with(experiment: &Value) -> Self {
         let experiment: Experiment = serde_json::from_value(experiment.clone()).unwrap();
-        let plan = build(&experiment, &Inventory::this_machine(), "0123");
+        let plan = build(
+            &experiment,
+            &Inventory::this_machine(),
+            &Packs::built_in(),
+            "0123",
+        )
+        .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (layout, _) = bare_run(folder.path(), &plan);
         let host = Arc::new(scripted());
@@ -61,6 +69,7 @@ impl Bench {
             plan,
             host,
             layout,
+            packs: Packs::built_in(),
             control: Control::new(),
             clock: AtomicI64::new(0),
         }
@@ -97,6 +106,8 @@ impl Bench {
         let context = Context {
             plan: &self.plan,
             layout: &self.layout,
+            packs: &self.packs,
+            packages: self.folder.path(),
             hosts: &hosts,
             reveal: &|text| text.replace("${env:SECRET}", "-31415926"),
             hide: &|text| text.replace("-31415926", "${env:SECRET}"),

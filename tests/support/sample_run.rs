@@ -13,10 +13,11 @@ use assay::host::{Facts, FileSystem};
 use assay::measurement::{Interval, Latency, LoadResult, OperationResult, Phase};
 use assay::plan::{Action, Cell, Deployment, Measure, Plan, Round, Step};
 use assay::spec::{
-    Dataset, Driver, Kind, Method, Metric, Name, OnFailure, Order, Restore, Schema, System,
-    Workload,
+    Dataset, Deploy, Driver, Kind, Method, Metric, Name, OnFailure, Order, Packages, Restore,
+    Schema, Workload,
 };
 use assay::units::Duration;
+use indexmap::IndexMap;
 
 /// 2026-03-01 10:00:00 UTC.
 const BEGIN: i64 = 1_772_359_200;
@@ -219,24 +220,25 @@ impl Sample {
             workload: Workload {
                 name: None,
                 driver: Driver::Native,
-                workload: kind,
+                workload: Some(kind),
                 script: None,
-                options: Default::default(),
                 distribution: None,
                 max_scan_length: None,
                 range_size: None,
                 skip_trx: None,
+                options: IndexMap::new(),
             },
             dataset: Dataset {
                 driver: Driver::Native,
-                schema: kind.schema(),
+                schema: Some(kind.schema()),
                 records: (kind.schema() == Schema::Ycsb).then_some(10_000),
                 fields: None,
                 field_length: None,
                 tables: (kind.schema() == Schema::Sysbench).then_some(1),
                 table_size: (kind.schema() == Schema::Sysbench).then_some(10_000),
                 threads: None,
-                options: Default::default(),
+                then: Vec::new(),
+                options: IndexMap::new(),
             },
             threads,
             rate,
@@ -259,11 +261,20 @@ impl Sample {
         }
         Deployment {
             id: variant.into(),
-            system: System::Sqlite,
+            system: "sqlite".into(),
             version: self.wanted.map(str::to_owned),
             topology: BTreeMap::from([("sqlite".to_owned(), vec!["local".to_owned()])]),
             clients: vec!["local".into()],
             config: BTreeMap::from([("sqlite".to_owned(), tunables)]),
+            instances: Vec::new(),
+            variables: BTreeMap::new(),
+            users: Vec::new(),
+            database: None,
+            packages: Packages::default(),
+            run_as: None,
+            tls: false,
+            deploy: Deploy::default(),
+            balancer: None,
             fingerprint: "c0ffee".into(),
             prepare: Vec::new(),
         }
@@ -399,7 +410,12 @@ impl Writer<'_> {
         let tunables = config.get_mut("sqlite").unwrap();
         tunables.insert("page_size".into(), "4096".into());
         let version = "3.51.0".into();
-        let json = serde_json::to_vec(&Effective { version, config }).unwrap();
+        let json = serde_json::to_vec(&Effective {
+            version,
+            config,
+            whole: BTreeMap::new(),
+        })
+        .unwrap();
         let path = self.layout.deployment(variant, 1).join("0-start.json");
         write_new(&path, &json).unwrap();
     }

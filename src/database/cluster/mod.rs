@@ -9,6 +9,7 @@ mod install;
 mod packages;
 mod render;
 mod settle;
+mod spread;
 mod sql;
 mod start;
 mod status;
@@ -24,6 +25,7 @@ use serde_json::Value;
 use self::context::Scene;
 pub use self::context::{CONTEXT, context_of};
 pub use self::render::Rendered;
+pub use self::spread::{Connections, Spread};
 pub use self::status::InstanceStatus;
 use super::{Database, DatabaseError, Done, Effective, Parts, Place, Process, Work};
 use crate::host::Host;
@@ -304,6 +306,10 @@ impl Database for Cluster {
 
     fn processes<'a>(&'a self, work: Work<'a>) -> Done<'a, Vec<Process>> {
         Box::pin(self.running(work))
+    }
+
+    fn spread<'a>(&'a self, work: Work<'a>) -> Done<'a, Option<Spread>> {
+        Box::pin(self.connections(work))
     }
 
     fn stop<'a>(&'a self, work: Work<'a>) -> Done<'a, ()> {

@@ -7,7 +7,7 @@ use super::{Cluster, DatabaseError, Member, Work};
 use crate::database::Hosts;
 use crate::host::Bounds;
 use crate::pack;
-use crate::pack::keys::Kind;
+use crate::pack::keys::{Kind, Scope};
 use crate::probe;
 
 impl Cluster {
@@ -64,6 +64,7 @@ impl Cluster {
         });
         let statements = statements.collect::<Result<Vec<_>, _>>()?;
         self.tell(hosts, statements, bounds).await?;
+        self.set_on_each(hosts, set, bounds).await?;
         for (name, wanted) in &self.deployment.variables {
             let found = self.variable(hosts, name, bounds).await?;
             if !is_same(wanted, &found) {
@@ -74,6 +75,32 @@ impl Cluster {
                     found,
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Sets those variables on every server that reach only the one that they are set on.
+    async fn set_on_each(
+        &self,
+        hosts: &Hosts,
+        set: &str,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let Some(keys) = &self.pack.keys else {
+            return Ok(());
+        };
+        let mut statements = Vec::new();
+        for (name, value) in &self.deployment.variables {
+            if keys.scope(name) == Some(Scope::Instance) {
+                let more = json!({ "name": name, "value": value });
+                statements.push(self.with("set_variable", set, &more)?);
+            }
+        }
+        for member in self.entries().into_iter().skip(1).filter(|_| !statements.is_empty()) {
+            let request = self.sql_at(member, statements.clone(), STATEMENT)?;
+            let host = &*hosts[&member.instance.host];
+            let told = probe::sql(host, &request, bounds.stop).await;
+            told.map_err(|error| DatabaseError::from(error).of("SQL failed on", member))?;
         }
         Ok(())
     }

@@ -1,97 +1,173 @@
 //! What of an experiment SQLite cannot do: unknown tunables, values it does not take, versions that are not there.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::COMPONENT;
 use super::file::{is_built_in, sqlite_version};
 use super::tunables::{TUNABLES, tunable};
 use crate::pack;
 use crate::spec::{
-    Config, Driver, Experiment, Inventory, Name, Placement, Problem, Setting, Variant,
+    Config, Deploy, Driver, Experiment, Inventory, Name, Packages, Placement, Problem,
+    ResourceControl, Setting, Settle,
 };
 
-/// Checks the topology, the tunables of the cluster and of all variants, and the variants' versions.
+/// Checks the topology, the drivers, the tunables of the cluster and of all variants, and their versions.
 pub(in crate::database) fn check(experiment: &Experiment, inventory: &Inventory) -> Vec<Problem> {
-    let mut problems = config("cluster.config", &experiment.cluster.config);
-    problems.extend(topology(experiment, inventory));
+    let cluster = &experiment.cluster;
+    let mut problems = config("cluster.config", &cluster.config);
+    problems.extend(version("cluster", cluster.version.as_deref()));
+    problems.extend(topology(
+        "cluster.topology",
+        &cluster.topology,
+        experiment,
+        inventory,
+    ));
     for (name, variant) in &experiment.variants {
-        problems.extend(config(&format!("variants.{name}.config"), &variant.config));
-        problems.extend(version(name, variant));
+        let path = format!("variants.{name}");
+        problems.extend(config(&format!("{path}.config"), &variant.config));
+        problems.extend(version(&path, variant.version.as_deref()));
+        problems.extend(topology(
+            &format!("{path}.topology"),
+            &variant.topology,
+            experiment,
+            inventory,
+        ));
     }
+    problems.extend(without_server(experiment));
+    problems.extend(drivers(experiment));
     problems.extend(exclusive(experiment));
     problems
 }
 
+fn problem(path: String, message: String, help: Option<&str>, key: bool) -> Problem {
+    Problem {
+        path,
+        message,
+        help: help.map(str::to_owned),
+        key,
+    }
+}
+
 /// The only role on one host, which is the only client as well.
-fn topology(experiment: &Experiment, inventory: &Inventory) -> Vec<Problem> {
+fn topology(
+    path: &str,
+    topology: &IndexMap<Name, Vec<Placement>>,
+    experiment: &Experiment,
+    inventory: &Inventory,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut report = |path: String, message: String, help: Option<&str>, key: bool| {
-        problems.push(Problem {
-            path,
-            message,
-            help: help.map(str::to_owned),
-            key,
-        });
-    };
-    for (role, placements) in &experiment.cluster.topology {
-        let path = format!("cluster.topology.{role}");
+    for (role, placements) in topology {
+        let path = format!("{path}.{role}");
         if role.as_str() != COMPONENT {
             let message = format!("SQLite has no role `{role}`");
-            report(path, message, Some("its only role is `sqlite`"), true);
+            problems.push(problem(
+                path,
+                message,
+                Some("its only role is `sqlite`"),
+                true,
+            ));
             continue;
         }
-        let hosts = hosts(placements.iter().map(Placement::name), inventory);
+        for (i, placement) in placements.iter().enumerate() {
+            for key in placement.settings().into_iter().flat_map(IndexMap::keys) {
+                problems.push(no_server(format!("{path}[{i}].{key}")));
+            }
+        }
+        let Some(hosts) = hosts(placements.iter().map(Placement::name), inventory) else {
+            continue;
+        };
         if hosts.len() != 1 {
             let message = format!("SQLite runs on exactly one host, found {}", hosts.len());
-            report(path, message, None, false);
+            problems.push(problem(path, message, None, false));
             continue;
         }
         let clients = self::hosts(experiment.clients.iter(), inventory);
-        if !clients.is_empty() && clients != hosts {
+        if clients.is_some_and(|clients| !clients.is_empty() && clients != hosts) {
             let host = &hosts[0];
             let message =
                 format!("SQLite is used on its own host: the only client can be `{host}`");
-            report(
-                "clients".to_owned(),
-                message,
-                Some("leave `clients` away"),
-                false,
-            );
+            let help = Some("leave `clients` away");
+            problems.push(problem("clients".to_owned(), message, help, false));
         }
-    }
-    let named = [
-        ("load_balancer", experiment.load_balancer.is_some()),
-        (
-            "cluster.variables",
-            !experiment.cluster.variables.is_empty(),
-        ),
-        ("cluster.users", !experiment.cluster.users.is_empty()),
-    ];
-    for (path, _) in named.into_iter().filter(|(_, set)| *set) {
-        let message = "SQLite has no server that could use it".to_owned();
-        report(path.to_owned(), message, None, true);
-    }
-    let datasets = experiment.dataset.0.iter().enumerate();
-    let datasets = datasets.map(|(i, d)| (format!("dataset[{i}].driver"), d.driver));
-    let workloads = experiment.workloads.iter().enumerate();
-    let workloads = workloads.map(|(i, w)| (format!("workloads[{i}].driver"), w.driver));
-    for (path, _) in datasets
-        .chain(workloads)
-        .filter(|(_, d)| *d != Driver::Native)
-    {
-        let message = "SQLite is driven by the native driver only".to_owned();
-        report(path, message, Some("write `native`"), false);
     }
     problems
 }
 
-/// The hosts that names stand for.
-fn hosts<'a>(names: impl Iterator<Item = &'a Name>, inventory: &Inventory) -> Vec<Name> {
+fn no_server(path: String) -> Problem {
+    let message = "SQLite has no server that could use it".to_owned();
+    problem(path, message, None, true)
+}
+
+/// Keys that have an effect on servers only.
+fn without_server(experiment: &Experiment) -> impl Iterator<Item = Problem> {
+    let cluster = &experiment.cluster;
+    let mut named = vec![
+        (
+            "load_balancer".to_owned(),
+            experiment.load_balancer.is_some(),
+        ),
+        ("deploy".to_owned(), experiment.deploy != Deploy::default()),
+        (
+            "rounds.settle".to_owned(),
+            experiment.rounds.settle != Settle::default(),
+        ),
+    ];
+    let of_cluster = [
+        ("variables", !cluster.variables.is_empty()),
+        ("users", !cluster.users.is_empty()),
+        ("database", cluster.database.is_some()),
+        ("packages", cluster.packages != Packages::default()),
+        ("user", cluster.user.is_some()),
+        ("deploy_dir", cluster.deploy_dir.is_some()),
+        ("data_dir", cluster.data_dir.is_some()),
+        ("log_dir", cluster.log_dir.is_some()),
+        (
+            "resource_control",
+            cluster.resource_control != ResourceControl::default(),
+        ),
+        ("tls", cluster.tls),
+    ];
+    named.extend(of_cluster.map(|(key, set)| (format!("cluster.{key}"), set)));
+    for (name, variant) in &experiment.variants {
+        let path = |key: &str| format!("variants.{name}.{key}");
+        named.push((path("variables"), !variant.variables.is_empty()));
+        named.push((path("packages"), variant.packages.is_some()));
+    }
+    let set = named.into_iter().filter(|(_, set)| *set);
+    set.map(|(path, _)| no_server(path))
+}
+
+/// The driver that has SQLite in it, and what it does with tables.
+fn drivers(experiment: &Experiment) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let datasets = experiment.dataset.0.iter().enumerate();
+    for (i, _) in datasets.clone().filter(|(_, d)| !d.then.is_empty()) {
+        let message = "assay gathers no statistics of SQLite".to_owned();
+        problems.push(problem(format!("dataset[{i}].then"), message, None, true));
+    }
+    let datasets = datasets.map(|(i, d)| (format!("dataset[{i}].driver"), d.driver));
+    let workloads = experiment.workloads.iter().enumerate();
+    let workloads = workloads.map(|(i, w)| (format!("workloads[{i}].driver"), w.driver));
+    let all = datasets.chain(workloads);
+    for (path, _) in all.filter(|(_, driver)| *driver != Driver::Native) {
+        let message = "SQLite is driven by the native driver only".to_owned();
+        problems.push(problem(path, message, Some("write `native`"), false));
+    }
+    problems
+}
+
+/// The hosts that names stand for, each once; nothing when one is unknown, which the inventory's rules tell.
+fn hosts<'a>(
+    names: impl Iterator<Item = &'a Name>,
+    inventory: &Inventory,
+) -> Option<IndexSet<Name>> {
     let members = |name: &Name| match inventory.groups.get(name) {
         Some(members) if !inventory.hosts.contains_key(name) => members.clone(),
         _ => vec![name.clone()],
     };
-    names.flat_map(members).collect()
+    let hosts: IndexSet<Name> = names.flat_map(members).collect();
+    let known = |host: &Name| inventory.hosts.contains_key(host);
+    hosts.iter().all(known).then_some(hosts)
 }
 
 fn config(prefix: &str, config: &Config) -> Vec<Problem> {
@@ -158,11 +234,11 @@ fn closest(name: &str) -> String {
     }
 }
 
-fn version(name: &Name, variant: &Variant) -> Option<Problem> {
-    let wanted = variant.version.as_deref().filter(|v| !is_built_in(v))?;
+fn version(owner: &str, wanted: Option<&str>) -> Option<Problem> {
+    let wanted = wanted.filter(|v| !is_built_in(v))?;
     let found = sqlite_version();
     Some(Problem {
-        path: format!("variants.{name}.version"),
+        path: format!("{owner}.version"),
         message: format!("there is no SQLite `{wanted}` here: {found} is built in"),
         help: Some(format!("leave `version` away, or write `{found}`")),
         key: false,

@@ -85,9 +85,9 @@ fn by_repetition(results: &Results, metric: Metric) -> BTreeMap<u32, f64> {
         .collect()
 }
 
-/// Repetitions of which one side is good and the other failed or was skipped.
+/// Repetitions of which one side is good and the other is not.
 fn dropped(base: &Results, other: &Results) -> usize {
-    let lost = |s| matches!(s, Some(Status::Failed | Status::Skipped));
+    let lost = |s| matches!(s, Some(Status::Failed | Status::Invalid | Status::Skipped));
     let good = |s| s == Some(Status::Ok);
     base.rounds
         .iter()
@@ -109,7 +109,9 @@ fn said(pairs: usize, dropped: usize, has_ratio: bool) -> String {
     };
     if dropped > 0 {
         let pairs = if dropped == 1 { "pair" } else { "pairs" };
-        text.push_str(&format!("; {dropped} {pairs} left out, one side failed"));
+        text.push_str(&format!(
+            "; {dropped} {pairs} left out, one side is not good"
+        ));
     }
     text
 }
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(said(2, 0, true), "two rounds: both ratios, no verdict");
         assert_eq!(
             said(3, 1, true),
-            "range of 3 rounds; no inference yet; 1 pair left out, one side failed"
+            "range of 3 rounds; no inference yet; 1 pair left out, one side is not good"
         );
         assert_eq!(said(2, 0, false), "no ratio: a value is 0");
     }

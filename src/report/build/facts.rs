@@ -85,7 +85,7 @@ pub(super) fn variants(run: &Run) -> Vec<Variant> {
 }
 
 /// What the last preparation of a deployment read back from its system.
-fn effective(run: &Run, deployment: &str) -> Option<Effective> {
+pub(super) fn effective(run: &Run, deployment: &str) -> Option<Effective> {
     let nth = *run.state.preparations.get(deployment)?;
     let files = fs::read_dir(run.layout.deployment(deployment, nth)).ok()?;
     let mut paths: Vec<PathBuf> = files.filter_map(|f| Some(f.ok()?.path())).collect();

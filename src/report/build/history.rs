@@ -46,7 +46,7 @@ pub(super) fn execution(run: &Run) -> Vec<Attempt> {
     attempts
 }
 
-/// Deployments that failed for good, attempts that failed, rounds that were skipped.
+/// Deployments that failed for good, attempts that failed or are invalid, rounds that were skipped.
 pub(super) fn failures(run: &Run) -> Vec<Failure> {
     let planned = planned(run);
     let deployments = run.state.unready.iter().map(|(variant, reason)| Failure {
@@ -77,7 +77,7 @@ pub(super) fn failures(run: &Run) -> Vec<Failure> {
         match status {
             Status::Ok => return None,
             Status::Skipped if !stands() => return None,
-            Status::Failed | Status::Skipped => {}
+            Status::Failed | Status::Invalid | Status::Skipped => {}
         }
         Some(Failure {
             round: Some(round.clone()),
@@ -97,7 +97,7 @@ pub(super) fn failures(run: &Run) -> Vec<Failure> {
 }
 
 /// Adds the rounds that the log calls good but that cannot be used.
-pub(super) fn add_invalid_rounds(rows: &mut Rows) {
+pub(super) fn add_unusable_rounds(rows: &mut Rows) {
     let known = |rows: &Rows, id: &str| {
         rows.failures
             .iter()

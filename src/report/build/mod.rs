@@ -2,6 +2,7 @@
 
 mod again;
 mod compare;
+mod configuration;
 mod durability;
 mod facts;
 mod history;
@@ -64,6 +65,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
         metrics: run.plan.metrics.clone(),
         legend: metric::ALL.into_iter().map(metric::legend).collect(),
         differences: facts::differences(&variants),
+        configuration: configuration::configuration(run),
         variants,
         workloads,
         notes: Vec::new(),
@@ -84,7 +86,7 @@ pub fn rows(run: &Run) -> Result<Rows, ReportError> {
     rows.run.rounds = rows
         .results()
         .fold(Default::default(), |sum, r| sum + r.counts);
-    history::add_invalid_rounds(&mut rows);
+    history::add_unusable_rounds(&mut rows);
     rows.notes = notes::notes(&rows);
     Ok(rows)
 }

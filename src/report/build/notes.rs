@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::results::REACHED;
 use super::{durability, starved};
+use crate::artifacts::Status;
 use crate::report::metric;
 use crate::report::number;
 use crate::report::rows::{Interruption, Note, Progress, Rows, Weight};
@@ -18,6 +19,7 @@ pub(super) fn notes(rows: &Rows) -> Vec<Note> {
         .for_each(|text| notes.warn(text));
     replication(rows, &mut notes);
     failures(rows, &mut notes);
+    of_rounds(rows, &mut notes);
     spec(rows, &mut notes);
     moves(rows, &mut notes);
     interruptions(rows, &mut notes);
@@ -56,7 +58,7 @@ fn progress(rows: &Rows, notes: &mut Notes) {
     let counts = rows.run.rounds;
     let done = format!(
         "{} of {}",
-        counts.ok + counts.failed,
+        counts.ok + counts.failed + counts.invalid,
         plural(counts.planned, "round")
     );
     match rows.run.progress {
@@ -128,10 +130,13 @@ fn lonely(rows: &Rows, most: usize, notes: &mut Notes) {
 
 fn failures(rows: &Rows, notes: &mut Notes) {
     let counts = rows.run.rounds;
-    if counts.failed + counts.skipped > 0 {
+    if counts.failed + counts.invalid + counts.skipped > 0 {
         let mut lost = Vec::new();
         if counts.failed > 0 {
             lost.push(format!("{} failed", plural(counts.failed, "round")));
+        }
+        if counts.invalid > 0 {
+            lost.push(format!("{} invalid", plural(counts.invalid, "round")));
         }
         if counts.skipped > 0 {
             lost.push(format!("{} skipped", plural(counts.skipped, "round")));
@@ -145,8 +150,8 @@ fn failures(rows: &Rows, notes: &mut Notes) {
     let retried: Vec<String> = retried.filter_map(|f| f.round.clone()).collect();
     if !retried.is_empty() {
         notes.remark(format!(
-            "{} failed and had another attempt: {}.",
-            plural(retried.len(), "attempt"),
+            "{} not good and had another attempt: {}.",
+            were("attempt", retried.len()),
             named(&retried)
         ));
     }
@@ -162,12 +167,33 @@ fn failures(rows: &Rows, notes: &mut Notes) {
     if !cut.is_empty() {
         notes.remark(format!(
             "{} cut off with the process and had another attempt: {}.",
-            if cut.len() == 1 {
-                "1 attempt was".into()
-            } else {
-                format!("{} attempts were", cut.len())
-            },
+            were("attempt", cut.len()),
             named(&cut)
+        ));
+    }
+}
+
+/// What good rounds say of themselves, by what it is.
+fn of_rounds(rows: &Rows, notes: &mut Notes) {
+    let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let rounds = rows.results().flat_map(|r| &r.rounds);
+    for round in rounds.filter(|r| r.status == Some(Status::Ok)) {
+        for note in &round.notes {
+            let (kind, more) = note.split_once(": ").unwrap_or((note, ""));
+            let rounds = kinds.entry(kind).or_default();
+            rounds.push(match more {
+                "" => round.id.clone(),
+                more => format!("{} ({more})", round.id),
+            });
+        }
+    }
+    for (kind, rounds) in kinds {
+        let (first, rest) = kind.split_at(kind.chars().next().map_or(0, char::len_utf8));
+        notes.warn(format!(
+            "{}{rest} in {}: {}.",
+            first.to_uppercase(),
+            plural(rounds.len(), "round"),
+            named(&rounds)
         ));
     }
 }
@@ -364,6 +390,12 @@ fn has(noun: &str, n: usize) -> String {
         plural(n, noun),
         if n == 1 { "has" } else { "have" }
     )
+}
+
+/// `1 attempt was`, `2 attempts were`.
+fn were(noun: &str, n: usize) -> String {
+    let were = if n == 1 { "was" } else { "were" };
+    format!("{} {were}", plural(n, noun))
 }
 
 /// `1 round`, `2 rounds`.

@@ -93,7 +93,7 @@ fn round(
     };
     let load = match context.run.load_result(result) {
         Ok(load) => load,
-        // What a failed round left may be incomplete.
+        // What a round that is not good left may be incomplete.
         Err(_) if row.status != Some(Status::Ok) => None,
         Err(error) => return Err(error.into()),
     };
@@ -157,6 +157,7 @@ fn blank(context: &Context<'_>, planned: &plan::Round, result: Option<&RoundResu
         attempt,
         status: outcome.map(|(_, status, _)| *status),
         reason: outcome.and_then(|(.., reason)| reason.clone()),
+        notes: result.map(|r| r.notes.clone()).unwrap_or_default(),
         started: result.map(|r| r.started).or(executed.map(|a| a.at)),
         window_s: None,
         client_cpu_s: None,
@@ -250,6 +251,7 @@ fn counts(rounds: &[Round]) -> Counts {
         planned: rounds.len(),
         ok: of(Some(Status::Ok)),
         failed: of(Some(Status::Failed)),
+        invalid: of(Some(Status::Invalid)),
         skipped: of(Some(Status::Skipped)),
         pending: of(None),
     }
@@ -306,6 +308,7 @@ impl Add for Counts {
             planned: self.planned + other.planned,
             ok: self.ok + other.ok,
             failed: self.failed + other.failed,
+            invalid: self.invalid + other.invalid,
             skipped: self.skipped + other.skipped,
             pending: self.pending + other.pending,
         }

@@ -17,6 +17,8 @@ pub(in crate::spec) enum Form {
     Address,
     /// An address without a port.
     DataAddress,
+    /// One address without a port.
+    Host,
     User,
     Jump,
     Become,
@@ -34,6 +36,7 @@ impl Form {
             "assay-hosts" => Self::Hosts,
             "assay-address" => Self::Address,
             "assay-data-address" => Self::DataAddress,
+            "assay-host" => Self::Host,
             "assay-user" => Self::User,
             "assay-jump" => Self::Jump,
             "assay-become" => Self::Become,
@@ -48,7 +51,7 @@ impl Form {
     pub(in crate::spec) fn expected(self) -> &'static str {
         match self {
             Self::Hosts => "a name",
-            Self::Address | Self::DataAddress => "a host name or an IP address",
+            Self::Address | Self::DataAddress | Self::Host => "a host name or an IP address",
             Self::User => "a user",
             Self::Jump => "a host of the inventory or `user@host:port`",
             Self::Become => "`true`, `false` or a user",
@@ -69,6 +72,7 @@ impl Form {
             Self::Hosts => range::check(text),
             Self::Address => address::parse(text).map(|_| ()),
             Self::DataAddress => data_address(text),
+            Self::Host => host(text),
             Self::User => user(text),
             Self::Jump => jump(text),
             Self::Become => match boolean_hint(text) {
@@ -91,6 +95,21 @@ fn data_address(text: &str) -> Result<(), Wrong> {
             Some("leave the port away: each service has its own".to_owned()),
         )),
         None => Ok(()),
+    }
+}
+
+fn host(text: &str) -> Result<(), Wrong> {
+    let found = address::parse(text)?;
+    match (found.port, &found.hosts[..]) {
+        (Some(port), _) => Err((
+            format!("expected a host without a port, found the port `{port}`"),
+            Some("each port has a key of its own".to_owned()),
+        )),
+        (None, [_]) => Ok(()),
+        (None, _) => Err((
+            format!("expected one host, found the range `{}`", shown(text)),
+            None,
+        )),
     }
 }
 

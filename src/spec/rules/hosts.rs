@@ -68,6 +68,7 @@ pub(super) fn balancer(view: View<'_>, findings: &mut Findings) {
                 ("system", balancer.system.is_some()),
                 ("port", balancer.port.is_some()),
                 ("config", !balancer.config.is_empty()),
+                ("uneven", balancer.uneven.is_some()),
             ];
             for (key, _) in deployed.into_iter().filter(|(_, set)| *set) {
                 let message = format!("`{key}` has no effect on a balancer that is there already");

@@ -44,6 +44,7 @@ pub(super) fn times(view: View<'_>, findings: &mut Findings) {
     let times = [
         ("warmup", rounds.warmup, true),
         ("duration", rounds.duration, false),
+        ("settle.timeout", rounds.settle.timeout, false),
         ("limits.load", limits.load, false),
         ("limits.snapshot", limits.snapshot, false),
         ("limits.start", limits.start, false),

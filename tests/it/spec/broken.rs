@@ -5,7 +5,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use assay::spec::{Problems, Request, load};
+use assay::pack::Packs;
+use assay::spec::{Experiment, Inventory, Problems, Request, load};
 
 use super::support::{ROOT, environment};
 
@@ -46,7 +47,11 @@ fn problems(name: &str) -> Problems {
         environment: &environment,
         working_directory: &folder(),
     };
-    load(&request, &[assay::database::check]).expect_err(&format!("{file} should be refused"))
+    let packs = Packs::beside(&folder());
+    let check = |experiment: &Experiment, inventory: &Inventory| {
+        assay::database::check(experiment, inventory, &packs)
+    };
+    load(&request, &[&check]).expect_err(&format!("{file} should be refused"))
 }
 
 #[test]

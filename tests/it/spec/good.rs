@@ -1,14 +1,13 @@
 //! What a spec may say, and what it then means.
 
-use assay::spec::{Check, Name, Problem, Scalar};
+use assay::pack::settings;
+use assay::spec::{Check, Name, Problem, Setting};
 
 use super::support::{Folder, SMALL, load_small, load_text};
 
 /// The value of a tunable of a variant.
 fn tunable(spec: &assay::spec::Spec, variant: &str, name: &str) -> String {
-    spec.experiment.variants[variant].config["sqlite"][name]
-        .0
-        .clone()
+    settings::text(&spec.experiment.variants[variant].config["sqlite"][name].0)
 }
 
 #[test]
@@ -31,24 +30,47 @@ fn whole_numbers_may_have_underscores() {
 fn versions_stay_text_everywhere() {
     let text = SMALL.replace(
         "{a: {}, b: {}}",
-        "{6.10: {version: 6.10}, b: {version: \"${v}\", config: {sqlite: {x: \"${v}\", y: 0x1F, z: 1_000, on: on}}}}\nvars: {v: 3.50}",
+        "{6.10: {version: 6.10}, b: {version: \"${v}\"}}\nvars: {v: 3.50}",
     );
     let spec = load_text(&text).unwrap();
     let variants = &spec.experiment.variants;
     assert_eq!(variants["6.10"].version.as_deref(), Some("6.10"));
     assert_eq!(variants["b"].version.as_deref(), Some("3.50"));
-    let values = ["x", "y", "z", "on"].map(|name| tunable(&spec, "b", name));
-    assert_eq!(values, ["3.50", "0x1F", "1_000", "on"]);
     for written in [
         "\"6.10\":\n    version: \"6.10\"",
-        "x: \"3.50\"",
-        "\"y\": \"0x1F\"",
+        "  b:\n    version: \"3.50\"",
     ] {
         assert!(
             spec.experiment_text.contains(written),
             "{}",
             spec.experiment_text
         );
+    }
+}
+
+#[test]
+fn tunables_have_the_types_that_they_are_written_with() {
+    let tunables = "x: \"${v}\", text: \"${t}\", z: 1_000, on: on, yes: true, low: -2.50, \
+        quoted: \"3.50\", size: 5MB, list: [1, \"1\"], deep: {a.b: 1, c: [true]}";
+    let text = SMALL.replace(
+        "{a: {}, b: {}}",
+        &format!(
+            "{{a: {{}}, b: {{config: {{sqlite: {{{tunables}}}}}}}}}\nvars: {{v: 3.50, t: \"3.50\"}}"
+        ),
+    );
+    let spec = load_text(&text).unwrap();
+    let found = &spec.experiment.variants["b"].config["sqlite"];
+    let expected = serde_json::json!({
+        "x": 3.5, "text": "3.50", "z": 1000, "on": "on", "yes": true, "low": -2.5,
+        "quoted": "3.50", "size": "5MB", "list": [1, "1"], "deep": {"a.b": 1, "c": [true]},
+    });
+    assert_eq!(serde_json::to_value(found).unwrap(), expected);
+    for (wrong, instead) in [("0x1F", "write `31`"), ("017", "write `17`")] {
+        let tunable = format!("a: {{config: {{sqlite: {{y: {wrong}}}}}}}");
+        let problems = load_text(&SMALL.replace("a: {}", &tunable)).unwrap_err();
+        let found = problems.to_string();
+        assert!(found.contains("variants.a.config.sqlite.y: "), "{found}");
+        assert!(found.contains(instead), "{found}");
     }
 }
 
@@ -96,7 +118,7 @@ fn anchors_and_merge_keys_are_followed_and_what_is_written_wins() {
         let config = &spec.experiment.variants[variant].config["sqlite"];
         config
             .iter()
-            .map(|(name, value)| format!("{name}={}", value.0))
+            .map(|(name, value)| format!("{name}={}", settings::text(&value.0)))
             .collect::<Vec<_>>()
             .join(" ")
     };
@@ -295,7 +317,7 @@ fn no_wal(experiment: &assay::spec::Experiment, _: &assay::spec::Inventory) -> V
         .filter(|(_, v)| {
             v.config
                 .get("sqlite")
-                .is_some_and(|c| c.get("mode") == Some(&Scalar("wal".into())))
+                .is_some_and(|c| c.get("mode") == Some(&Setting("wal".into())))
         })
         .map(|(name, _)| Problem {
             path: format!("variants.{name}.config.sqlite.mode"),
@@ -322,7 +344,7 @@ fn further_checks_are_shown_at_their_places_with_all_other_problems() {
         )
         .replace("duration: 1s", "duration: 1");
     let folder = Folder::with(&[("x.yaml", &text)]);
-    let checks: [Check; 1] = [no_wal];
+    let checks: [Check<'_>; 1] = [&no_wal];
     let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
     let places: Vec<_> = problems
         .list()
@@ -363,7 +385,7 @@ fn paths_lead_through_names_with_dots() {
         ("x.yaml", &format!("{text}inventory: i.yaml\n")),
         ("i.yaml", "hosts:\n  local: {connection: local}\n"),
     ]);
-    let checks: [Check; 1] = [dotted];
+    let checks: [Check<'_>; 1] = [&dotted];
     let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
     let places: Vec<_> = problems
         .list()
@@ -391,11 +413,11 @@ fn paths_lead_through_names_with_dots() {
 fn further_checks_run_on_what_is_sound() {
     let text = SMALL.replace(
         "{a: {}, b: {}}",
-        "{a: {config: {sqlite: {mode: [wal]}}}, b: {config: {sqlite: {mode: wal}}}}",
+        "{a: {config: {sqlite: {mode: 0x1F}}}, b: {config: {sqlite: {mode: wal}}}}",
     );
     let paths = |text: &str| -> Vec<String> {
         let folder = Folder::with(&[("x.yaml", text)]);
-        let checks: [Check; 1] = [no_wal];
+        let checks: [Check<'_>; 1] = [&no_wal];
         let problems = folder.load_with("x.yaml", &[], &checks).unwrap_err();
         problems.list().into_iter().map(|p| p.path).collect()
     };
@@ -405,7 +427,7 @@ fn further_checks_run_on_what_is_sound() {
         "variants.b.config.sqlite.absent",
     );
     assert_eq!(paths(&text), [a, absent, b]);
-    let other = text.replace("system: sqlite", "system: other");
+    let other = text.replace("system: sqlite", "system: [sqlite]");
     assert_eq!(paths(&other), ["cluster.system", a]);
 }
 

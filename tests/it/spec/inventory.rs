@@ -314,7 +314,13 @@ fn plan_of(experiment: &str, hosts: &str) -> String {
     let spec = folder
         .load("x.yaml")
         .unwrap_or_else(|problems| panic!("{problems}"));
-    let plan = assay::plan::build(&spec.experiment, &spec.inventory, &spec.hash);
+    let plan = assay::plan::build(
+        &spec.experiment,
+        &spec.inventory,
+        &assay::pack::Packs::built_in(),
+        &spec.hash,
+    )
+    .unwrap();
     serde_json::to_string(&plan).unwrap()
 }
 

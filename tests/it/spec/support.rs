@@ -46,7 +46,7 @@ impl Folder {
         &self,
         name: &str,
         overrides: &[&str],
-        checks: &[Check],
+        checks: &[Check<'_>],
     ) -> Result<Spec, Problems> {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let request = Request {
