@@ -126,7 +126,7 @@ pub trait Database: Send + Sync {
     /// Stops it cleanly; no process of it is left and its files are complete. Stopping a stopped one is no error.
     fn stop<'a>(&'a self, work: Work<'a>) -> Done<'a, ()>;
 
-    /// How a driver reaches it, secrets revealed.
+    /// How a driver reaches it, secrets revealed; with TLS that is known once it was started.
     fn target(&self) -> Target;
 }
 

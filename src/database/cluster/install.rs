@@ -34,6 +34,7 @@ impl Cluster {
         say("packages");
         let packages = self.obtain(hosts, bounds, say).await?;
         say("folders and files");
+        self.make_authority(fresh, hosts, bounds).await?;
         let names = self.host_names();
         let each = names.iter().map(async |name| {
             let host = &*hosts[*name];
@@ -136,6 +137,12 @@ impl Cluster {
                 }
                 files.push(installed_file(file, member));
             }
+            for file in self.certificates(member)? {
+                if let Some(parent) = file.path.parent() {
+                    add(parent, None, FOLDER, false);
+                }
+                files.push(file);
+            }
             units.push(UnitFile {
                 name: member.unit.clone(),
                 content: self.unit(member)?,
@@ -209,7 +216,12 @@ impl Cluster {
         let unsupported = unsupported.and_then(|pattern| regex::Regex::new(pattern).ok());
         let knows = unsupported
             .is_none_or(|pattern| !pattern.is_match(&ran.stderr) && !pattern.is_match(&ran.stdout));
-        if ran.is_success() || !knows {
+        let refused = run.refused.as_deref();
+        let refused = refused.and_then(|pattern| regex::Regex::new(pattern).ok());
+        let refuses = refused.is_some_and(|pattern| {
+            pattern.is_match(&ran.stderr) || pattern.is_match(&ran.stdout)
+        });
+        if (ran.is_success() && !refuses) || !knows {
             return Ok(());
         }
         let error = DatabaseError::Other(said(&ran));

@@ -15,9 +15,10 @@ mod start;
 mod status;
 mod stop;
 mod tidb;
+mod tls;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -77,6 +78,8 @@ pub struct Cluster {
     directories: BTreeMap<String, PathBuf>,
     /// The folder of packages on this machine.
     packages: PathBuf,
+    /// Its certificates, if it speaks TLS.
+    trust: tls::Trust,
 }
 
 impl Cluster {
@@ -114,6 +117,7 @@ impl Cluster {
             members: Vec::new(),
             directories,
             packages: parts.packages.to_owned(),
+            trust: tls::Trust::default(),
             pack,
             deployment,
         };
@@ -217,7 +221,25 @@ impl Cluster {
         }
     }
 
-    /// Where drivers connect to: the balancer, or every entry.
+    /// The addresses of a proxy that belongs to the system, where it has one.
+    fn gateways(&self) -> Vec<Address> {
+        let Some(gateway) = &self.pack.form.gateway else {
+            return Vec::new();
+        };
+        let members = self.members.iter().filter(|m| {
+            m.instance.system == self.pack.name && m.instance.role == gateway.role.as_str()
+        });
+        members
+            .filter_map(|m| {
+                Some(Address {
+                    host: m.instance.address.clone(),
+                    port: *m.instance.ports.get(gateway.port.as_str())?,
+                })
+            })
+            .collect()
+    }
+
+    /// Where drivers connect to: the balancer, the system's own proxy, or every entry.
     fn addresses(&self) -> Vec<Address> {
         let balancer = self.deployment.balancer.as_ref();
         if let Some(address) = balancer.and_then(|b| b.address.as_deref()) {
@@ -236,6 +258,10 @@ impl Cluster {
         if !self.deployment.deploy.addresses.is_empty() {
             let named = self.deployment.deploy.addresses.iter();
             return named.map(|text| address_of(text)).collect();
+        }
+        let gateways = self.gateways();
+        if !gateways.is_empty() {
+            return gateways;
         }
         let entries = self.entries();
         entries.into_iter().map(|m| self.entry_address(m)).collect()
@@ -285,7 +311,11 @@ impl Database for Cluster {
     }
 
     fn deploy<'a>(&'a self, fresh: bool, work: Work<'a>) -> Done<'a, Value> {
-        Box::pin(self.install(fresh, work))
+        Box::pin(async move {
+            let done = self.install(fresh, work).await;
+            self.trust.forget_authority();
+            done
+        })
     }
 
     fn start<'a>(&'a self, work: Work<'a>) -> Done<'a, Effective> {
@@ -339,12 +369,7 @@ impl Database for Cluster {
             user,
             password,
             database: database.clone(),
-            tls: None,
+            tls: self.trust.client(),
         })
     }
-}
-
-/// The path of a file that a relative one is below a folder.
-fn below(folder: &Path, file: &str) -> PathBuf {
-    folder.join(file)
 }

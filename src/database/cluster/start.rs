@@ -36,6 +36,7 @@ impl Cluster {
             });
             try_join_all(each).await?;
         }
+        self.learn_trust(hosts, left()).await?;
         say("variables");
         self.set_variables(hosts, left()).await?;
         say("effective configuration");
