@@ -1,6 +1,7 @@
 //! Hosts as users have them: real ones of the lab, reached over SSH by the library and by the program, and the faults that
 //! hosts have.
 
+mod databases;
 mod disk;
 mod fleet;
 mod keys;

@@ -32,7 +32,7 @@ impl Cluster {
     ) -> Result<(), DatabaseError> {
         let until = Until {
             what: self.question(member, condition)?,
-            limit: units::Duration(bounds.limit),
+            limit: units::Duration(whole(bounds.limit)),
             pace: PACE,
         };
         let mut unheard = |_| {};
@@ -214,6 +214,14 @@ impl Cluster {
             None => found,
             Some(pattern) => first_group(pattern, &found),
         })
+    }
+}
+
+/// A limit of a second or more as messages tell it: without fractions.
+fn whole(limit: Duration) -> Duration {
+    match limit.as_secs() {
+        0 => limit,
+        seconds => Duration::from_secs(seconds),
     }
 }
 

@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use super::user::{Running, User};
-use crate::support::lab::{Lab, LabHost, SHARED_HOSTS, Taken};
+use crate::support::lab::{Lab, LabHost, Taken};
 
-/// All hosts of the lab, in an inventory, with their pinned keys.
+/// How many hosts a fleet has.
+const FLEET: usize = 4;
+
+/// A fleet of the lab's hosts, in an inventory, with their pinned keys.
 fn all<'a>(lab: &'a Lab, user: &User) -> Vec<Taken<'a>> {
-    let hosts = lab.take_hosts(SHARED_HOSTS);
+    let hosts = lab.take_hosts(FLEET);
     let pins: Vec<String> = hosts
         .iter()
         .map(|host| format!(", host_key: \"{}\"", host.fingerprint()))
