@@ -323,7 +323,8 @@ fn a_run_that_ended_badly_or_lacks_a_histogram_is_no_result() {
 fn dataset(tables: u32, table_size: u64) -> Dataset {
     Dataset {
         driver: Driver::Sysbench,
-        schema: Schema::Sysbench,
+        schema: Some(Schema::Sysbench),
+        then: Vec::new(),
         records: None,
         fields: None,
         field_length: None,
@@ -338,7 +339,7 @@ fn workload(kind: Kind) -> Workload {
     Workload {
         name: None,
         driver: Driver::Sysbench,
-        workload: kind,
+        workload: None,
         script: Some(kind),
         options: Default::default(),
         distribution: None,

@@ -494,6 +494,7 @@ impl Writer<'_> {
             attempt,
             status,
             reason: failure.cloned(),
+            notes: Vec::new(),
             started,
             ended: self.at(),
             steps: vec![("measure".into(), (WARMUP + self.sample.window) as f64)],
@@ -525,6 +526,7 @@ impl Writer<'_> {
         self.say(Event::RunFinished {
             ok: 0,
             failed: 0,
+            invalid: 0,
             estimated_s: 410.0,
             actual_s: self.now - BEGIN as f64,
             estimated_bytes: 60_000_000,

@@ -96,7 +96,12 @@ impl Cluster {
                 statements.push(self.with("set_variable", set, &more)?);
             }
         }
-        for member in self.entries().into_iter().skip(1).filter(|_| !statements.is_empty()) {
+        for member in self
+            .entries()
+            .into_iter()
+            .skip(1)
+            .filter(|_| !statements.is_empty())
+        {
             let request = self.sql_at(member, statements.clone(), STATEMENT)?;
             let host = &*hosts[&member.instance.host];
             let told = probe::sql(host, &request, bounds.stop).await;
