@@ -1,5 +1,7 @@
 //! The real runner with a fake host, on tokio's clock.
 
+mod clusters;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
