@@ -41,7 +41,15 @@ pub(super) fn load_with(
     let check = |experiment: &spec::Experiment, inventory: &Inventory| {
         database::check(experiment, inventory, packs)
     };
-    spec::load(&request, &[&check]).map_err(|problems| Failure::refused(&problems))
+    let spec = spec::load(&request, &[&check]);
+    let mut spec = spec.map_err(|problems| Failure::refused(&problems))?;
+    let folder = working_directory.join(packs.beside_folder());
+    let variants = spec.experiment.variants.values_mut();
+    let packages = variants.filter_map(|variant| variant.packages.as_mut());
+    for packages in packages.chain([&mut spec.experiment.cluster.packages]) {
+        packages.be_below(&folder);
+    }
+    Ok(spec)
 }
 
 /// The plan of a spec.

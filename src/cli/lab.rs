@@ -7,12 +7,11 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::args::Global;
 use super::error::{Code, Failure};
-use super::output;
+use super::{output, signals};
 use crate::host::lab::{FOLDER, Fault, HostState, Lab, LabError, Labs, Slowness, Status, Wanted};
 
 /// The arguments of `assay lab`.
@@ -229,23 +228,7 @@ fn until_signal(stop: &CancellationToken) -> std::io::Result<tokio::runtime::Run
         .enable_all()
         .build()?;
     let inside = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let stop = stop.clone();
-    runtime.spawn(async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            if stop.is_cancelled() {
-                std::process::exit(Code::Cancelled as i32);
-            }
-            stop.cancel();
-        }
-    });
+    signals::cancel(stop.clone())?;
     drop(inside);
     Ok(runtime)
 }

@@ -44,12 +44,15 @@ impl Check<'_> {
         if let Err(message) = HostSection::of(form) {
             self.report("host", message);
         }
-        if let Some(entry) = &form.entry {
+        for (key, entry) in [("entry", &form.entry), ("gateway", &form.gateway)] {
+            let Some(entry) = entry else {
+                continue;
+            };
             match form.roles.get(&entry.role) {
-                None => self.no_role("entry.role", &entry.role),
+                None => self.no_role(&format!("{key}.role"), &entry.role),
                 Some(role) if !role.ports.contains_key(&entry.port) => {
                     let message = format!("the role `{}` has no port `{}`", entry.role, entry.port);
-                    self.report("entry.port", message);
+                    self.report(format!("{key}.port"), message);
                 }
                 Some(_) => {}
             }
@@ -113,6 +116,7 @@ impl Check<'_> {
                 &format!("{path}.check.unsupported"),
                 run.unsupported.as_deref(),
             );
+            self.pattern(&format!("{path}.check.refused"), run.refused.as_deref());
         }
         for (i, file) in role.files.iter().enumerate() {
             self.file(&format!("{path}.files[{i}].template"), &file.template);

@@ -29,6 +29,9 @@ pub struct Form {
     /// where clients connect to
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
+    /// a role that clients go through where it has instances, such as a proxy that belongs to the system
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Entry>,
     /// who drivers are unless the experiment has users
     #[serde(default)]
     pub account: Account,
@@ -273,6 +276,9 @@ pub struct Run {
     /// what it prints when the program does not know the command, so that its failure means nothing: a regular expression
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+    /// what it prints when it refuses the configuration and yet exits with 0: a regular expression
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// the longest it may take (default 2m)
     #[serde(default = "two_minutes")]
     pub limit: Duration,

@@ -116,6 +116,13 @@ impl Packs {
         }
     }
 
+    /// The folder that the experiment lies in.
+    #[must_use]
+    pub fn beside_folder(&self) -> &Path {
+        let folder = self.folder.as_deref().and_then(Path::parent);
+        folder.unwrap_or(Path::new(""))
+    }
+
     /// The names of all systems, in order.
     #[must_use]
     pub fn systems(&self) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! The system under test as written: its roles and their hosts, tunables, users, packages, and what stands before it.
 
+use std::path::Path;
+
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor};
@@ -196,6 +198,15 @@ pub struct Packages {
 }
 
 impl Packages {
+    /// Takes relative paths from a folder. URLs stay as they are.
+    pub fn be_below(&mut self, folder: &Path) {
+        let named = self.mirror.iter_mut().chain(&mut self.offline);
+        let listed = self.tarballs.values_mut().chain(self.binaries.values_mut());
+        for path in named.chain(listed).filter(|path| !path.contains("://")) {
+            *path = folder.join(&*path).to_string_lossy().into_owned();
+        }
+    }
+
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -14,6 +14,7 @@ mod lab;
 mod load;
 mod local_run;
 mod package;
+mod packs;
 mod packs_db;
 mod plan;
 mod preflight;

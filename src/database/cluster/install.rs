@@ -216,7 +216,12 @@ impl Cluster {
         let unsupported = unsupported.and_then(|pattern| regex::Regex::new(pattern).ok());
         let knows = unsupported
             .is_none_or(|pattern| !pattern.is_match(&ran.stderr) && !pattern.is_match(&ran.stdout));
-        if ran.is_success() || !knows {
+        let refused = run.refused.as_deref();
+        let refused = refused.and_then(|pattern| regex::Regex::new(pattern).ok());
+        let refuses = refused.is_some_and(|pattern| {
+            pattern.is_match(&ran.stderr) || pattern.is_match(&ran.stdout)
+        });
+        if (ran.is_success() && !refuses) || !knows {
             return Ok(());
         }
         let error = DatabaseError::Other(said(&ran));

@@ -18,7 +18,7 @@ mod tidb;
 mod tls;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -221,7 +221,25 @@ impl Cluster {
         }
     }
 
-    /// Where drivers connect to: the balancer, or every entry.
+    /// The addresses of a proxy that belongs to the system, where it has one.
+    fn gateways(&self) -> Vec<Address> {
+        let Some(gateway) = &self.pack.form.gateway else {
+            return Vec::new();
+        };
+        let members = self.members.iter().filter(|m| {
+            m.instance.system == self.pack.name && m.instance.role == gateway.role.as_str()
+        });
+        members
+            .filter_map(|m| {
+                Some(Address {
+                    host: m.instance.address.clone(),
+                    port: *m.instance.ports.get(gateway.port.as_str())?,
+                })
+            })
+            .collect()
+    }
+
+    /// Where drivers connect to: the balancer, the system's own proxy, or every entry.
     fn addresses(&self) -> Vec<Address> {
         let balancer = self.deployment.balancer.as_ref();
         if let Some(address) = balancer.and_then(|b| b.address.as_deref()) {
@@ -240,6 +258,10 @@ impl Cluster {
         if !self.deployment.deploy.addresses.is_empty() {
             let named = self.deployment.deploy.addresses.iter();
             return named.map(|text| address_of(text)).collect();
+        }
+        let gateways = self.gateways();
+        if !gateways.is_empty() {
+            return gateways;
         }
         let entries = self.entries();
         entries.into_iter().map(|m| self.entry_address(m)).collect()
@@ -350,9 +372,4 @@ impl Database for Cluster {
             tls: self.trust.client(),
         })
     }
-}
-
-/// The path of a file that a relative one is below a folder.
-fn below(folder: &Path, file: &str) -> PathBuf {
-    folder.join(file)
 }

@@ -1,12 +1,12 @@
 //! The files, units and commands of an instance, from the templates of its pack.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Cluster, DatabaseError, Member, below, config_file};
+use super::{Cluster, DatabaseError, Member, config_file};
 use crate::pack::{self, Version, VersionRange};
 use crate::service::{Limits, Restart, Unit};
 
@@ -23,6 +23,8 @@ pub struct Rendered {
     pub executable: bool,
 }
 
+/// Where units lie.
+const UNITS: &str = "/etc/systemd/system";
 /// The mode of a file that may hold secrets, and of one that can be run.
 pub(super) const PRIVATE: u32 = 0o640;
 pub(super) const EXECUTABLE: u32 = 0o755;
@@ -38,7 +40,7 @@ impl Cluster {
             all.extend(self.files(member)?);
             all.push(Rendered {
                 host: member.instance.host.clone(),
-                path: below(std::path::Path::new("/etc/systemd/system"), &member.unit),
+                path: Path::new(UNITS).join(&member.unit),
                 content: self.unit(member)?,
                 executable: false,
             });
@@ -85,7 +87,7 @@ impl Cluster {
         let mut files = Vec::new();
         let rendered = |file: &str, content: String, executable: bool| Rendered {
             host: member.instance.host.clone(),
-            path: below(&member.deploy, file),
+            path: member.deploy.join(file),
             content,
             executable,
         };

@@ -27,7 +27,7 @@ const SHELL: Duration = Duration::from_secs(30);
 /// The longest that sending the binary may take.
 const SEND: Duration = Duration::from_secs(600);
 /// How long a host that turns connections or sessions away is asked again.
-pub(super) const BUSY: Duration = Duration::from_secs(30);
+const BUSY: Duration = Duration::from_secs(30);
 /// What a shell may print before it does what it was asked.
 const NOISE: u64 = 1 << 20;
 /// How the shell says that there is no binary, and that it has arrived.
@@ -52,6 +52,24 @@ pub(super) struct Connection {
     _folder: TempDir,
 }
 
+/// Tries again where a host turns it away for having too many connections, after pauses of `longest` at the most.
+pub(super) async fn while_busy<T, F>(
+    longest: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, ConnectError>
+where
+    F: Future<Output = Result<T, ConnectError>>,
+{
+    let retry = Retry::within(BUSY, Duration::from_millis(200), longest);
+    let mut pauses = retry.pauses();
+    loop {
+        match attempt().await {
+            Err(error) if error.is_passing() && pauses.next(false).await => {}
+            result => return result,
+        }
+    }
+}
+
 impl Connection {
     /// Connects. Where a host turns it away for having too many connections, it is asked again.
     pub(super) async fn open(
@@ -59,14 +77,8 @@ impl Connection {
         binary: &Binary,
         folders: &Folders,
     ) -> Result<Self, ConnectError> {
-        let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(3));
-        let mut pauses = retry.pauses();
-        loop {
-            match Self::attempt(target, binary, folders).await {
-                Err(error) if error.is_passing() && pauses.next(false).await => {}
-                result => return result,
-            }
-        }
+        let longest = Duration::from_secs(3);
+        while_busy(longest, || Self::attempt(target, binary, folders)).await
     }
 
     async fn attempt(

@@ -79,7 +79,21 @@ impl ConnectError {
         match self {
             Self::TurnedAway(_) | Self::NoSession(_) => true,
             Self::Jump { source, .. } => source.is_passing(),
-            _ => false,
+            Self::TimedOut
+            | Self::Refused
+            | Self::Unresolved(_)
+            | Self::Unreachable(_)
+            | Self::Other(_)
+            | Self::NoClient
+            | Self::UnknownKey { .. }
+            | Self::ChangedKey { .. }
+            | Self::Denied(_)
+            | Self::SudoPassword
+            | Self::SudoTerminal
+            | Self::SudoForbidden(_)
+            | Self::SudoMissing
+            | Self::Unfit(_)
+            | Self::Full(_) => false,
         }
     }
 

@@ -10,10 +10,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::config;
-use super::connection::BUSY;
+use super::connection::while_busy;
 use super::failure::ConnectError;
 use super::target::Target;
-use crate::host::Retry;
 
 /// The longest that asking a host for its key may take.
 const ASK: Duration = Duration::from_secs(20);
@@ -160,14 +159,7 @@ where
     F: Future<Output = Result<T, ConnectError>>,
 {
     // A key is shown quickly, so that a place is soon free again.
-    let retry = Retry::within(BUSY, Duration::from_millis(200), Duration::from_secs(1));
-    let mut pauses = retry.pauses();
-    loop {
-        match attempt().await {
-            Err(error) if error.is_passing() && pauses.next(false).await => {}
-            result => return result,
-        }
-    }
+    while_busy(Duration::from_secs(1), attempt).await
 }
 
 /// Lets `ssh` connect. It has no way to log in; a connection of the user's that it could share would show no key.
