@@ -1,5 +1,7 @@
 //! The real runner with a fake host, on tokio's clock.
 
+mod clusters;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,14 +55,12 @@ impl Bench {
     }
 
     fn with(experiment: &Value) -> Self {
+        Self::with_packs(experiment, Packs::built_in())
+    }
+
+    fn with_packs(experiment: &Value, packs: Packs) -> Self {
         let experiment: Experiment = serde_json::from_value(experiment.clone()).unwrap();
-        let plan = build(
-            &experiment,
-            &Inventory::this_machine(),
-            &Packs::built_in(),
-            "0123",
-        )
-        .unwrap();
+        let plan = build(&experiment, &Inventory::this_machine(), &packs, "0123").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (layout, _) = bare_run(folder.path(), &plan);
         let host = Arc::new(scripted());
@@ -69,7 +69,7 @@ impl Bench {
             plan,
             host,
             layout,
-            packs: Packs::built_in(),
+            packs,
             control: Control::new(),
             clock: AtomicI64::new(0),
         }

@@ -324,13 +324,13 @@ fn dataset(tables: u32, table_size: u64) -> Dataset {
     Dataset {
         driver: Driver::Sysbench,
         schema: Some(Schema::Sysbench),
-        then: Vec::new(),
         records: None,
         fields: None,
         field_length: None,
         tables: Some(tables),
         table_size: Some(table_size),
         threads: None,
+        then: Vec::new(),
         options: Default::default(),
     }
 }
@@ -339,8 +339,8 @@ fn workload(kind: Kind) -> Workload {
     Workload {
         name: None,
         driver: Driver::Sysbench,
-        workload: None,
-        script: Some(kind),
+        workload: Some(kind),
+        script: None,
         options: Default::default(),
         distribution: None,
         max_scan_length: None,
