@@ -157,6 +157,8 @@ fn tiup_hint(said: &str) -> Option<String> {
         "TiUP keeps the ports and folders of all its clusters apart: give each variant a `topology` with ports of its own"
     } else if said.contains("no such file or directory") && said.contains("env:") {
         "install TiUP on this machine, or say where it is with `deploy.tiup`"
+    } else if said.contains("could not be saved") {
+        "TiUP does not change ports, folders and hosts of a cluster: `assay destroy` it, and deploy it anew"
     } else if said.contains("unknown flag") {
         "assay needs `tiup cluster` 1.12 or newer: `tiup update --self && tiup update cluster`"
     } else {

@@ -63,7 +63,7 @@ impl Tiup {
         let deployment = cluster.deployment();
         let no_version = || DatabaseError::Other("TiUP needs a `version`".to_owned());
         Ok(Self {
-            topology: topology::of(&cluster),
+            topology: topology::of(&cluster, None),
             program: deployment
                 .deploy
                 .tiup
@@ -152,9 +152,9 @@ impl Tiup {
             }
             self.cluster.clear_all(hosts, bounds).await?;
         }
-        self.write()?;
         let lines = match known {
             None => {
+                self.write(&self.topology)?;
                 self.cluster.claim(false, hosts, bounds).await?;
                 self.make(bounds, say).await?
             }
@@ -197,6 +197,8 @@ impl Tiup {
             )));
         }
         let file = self.file.to_string_lossy();
+        // What TiUP has found out by itself must not change either.
+        self.write(&topology::of(&self.cluster, shown.arch()))?;
         let edit = [
             "edit-config",
             &*self.name,
@@ -204,7 +206,15 @@ impl Tiup {
             &*file,
             "--yes",
         ];
-        self.tell(&edit, bounds, say).await?;
+        let lines = self.tell(&edit, bounds, say).await?;
+        // That is no failure to TiUP.
+        if lines.iter().any(|line| line.contains("could not be saved")) {
+            return Err(DatabaseError::Tiup {
+                command: format!("{} cluster {}", self.program, edit.join(" ")),
+                ended: "changed nothing".to_owned(),
+                said: Vec::from(lines).join("; "),
+            });
+        }
         let mut reload = vec!["reload", &*self.name, "--yes"];
         if !shown.runs() {
             reload.push("--skip-restart");
@@ -213,16 +223,14 @@ impl Tiup {
     }
 
     /// Writes the topology to where TiUP reads it. It may hold secrets.
-    fn write(&self) -> Result<(), DatabaseError> {
+    fn write(&self, topology: &str) -> Result<(), DatabaseError> {
         let write = || {
             if let Some(folder) = self.file.parent() {
                 std::fs::create_dir_all(folder)?;
             }
             let mut options = std::fs::OpenOptions::new();
             options.write(true).create(true).truncate(true).mode(0o600);
-            options
-                .open(&self.file)?
-                .write_all(self.topology.as_bytes())
+            options.open(&self.file)?.write_all(topology.as_bytes())
         };
         write().map_err(|error| {
             let file = self.file.display();

@@ -220,7 +220,12 @@ elif ! [ -f "$here/known" ]; then
 fi
 case "$2" in
   display) cat "$here/display.json" ;;
-  edit-config) cp "$5" "$here/topology.yaml" ;;
+  edit-config)
+    if [ -f "$here/immutable" ]; then
+      echo "New topology could not be saved: an immutable field changed, says a stand-in of tiup"
+      exit
+    fi
+    cp "$5" "$here/topology.yaml" ;;
   destroy) rm "$here/known" ;;
 esac
 echo "$2 is done, says a stand-in of tiup"
@@ -266,7 +271,8 @@ impl Bench {
     fn shows(&self, version: &str, status: &str, base: &str) {
         let instances = self.plan.deployments[0].instances.iter().map(|instance| {
             let folder = format!("{base}/deploy/{}-{}", instance.role, instance.port);
-            json!({"id": format!("10.0.0.1:{}", instance.port), "status": status, "deploy_dir": folder})
+            json!({"id": format!("10.0.0.1:{}", instance.port), "status": status, "os_arch": "linux/x86_64",
+                "deploy_dir": folder})
         });
         let shown = json!({
             "cluster_meta": {"cluster_name": "assay-engines-a", "cluster_version": version},
@@ -555,6 +561,22 @@ async fn another_version_is_not_put_over_a_cluster_that_is_there() {
         error,
         "TiUP has deployed `assay-engines-a` as v6.5.0, not v7.5.0: destroy it first"
     );
+}
+
+#[tokio::test]
+async fn a_change_that_tiup_does_not_take_is_a_failure_although_tiup_ends_well() {
+    let bench = Bench::new();
+    bench.deploy(true).await.unwrap();
+    bench.deploy(false).await.unwrap();
+    let text = fs::read_to_string(bench.folder.path().join("topology.yaml")).unwrap();
+    assert!(text.contains("arch: amd64"), "{text}");
+    fs::write(bench.folder.path().join("immutable"), "").unwrap();
+    let error = bench.deploy(false).await.unwrap_err();
+    assert!(
+        error.to_string().contains("an immutable field changed"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("deploy it anew"));
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ pub(super) struct Shown {
 pub(super) struct Instance {
     pub(super) id: String,
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) os_arch: String,
     pub(super) deploy_dir: PathBuf,
 }
 
@@ -50,6 +52,19 @@ impl Shown {
     /// Whether any instance runs.
     pub(super) fn runs(&self) -> bool {
         self.instances.iter().any(|i| i.status.starts_with("Up"))
+    }
+
+    /// The architecture that TiUP found on all hosts, in its own word for it.
+    pub(super) fn arch(&self) -> Option<&'static str> {
+        let ends_with = |word: &str| self.instances.iter().all(|i| i.os_arch.ends_with(word));
+        let words = [
+            ("x86_64", "amd64"),
+            ("amd64", "amd64"),
+            ("aarch64", "arm64"),
+            ("arm64", "arm64"),
+        ];
+        let found = words.into_iter().find(|(shown, _)| ends_with(shown));
+        found.map(|(_, word)| word)
     }
 
     /// Refuses a cluster that lies elsewhere than the deployment: it has the same name by chance.

@@ -26,15 +26,16 @@ const CONFIGURED: [Role; 5] = [
 
 type Settings = BTreeMap<String, Value>;
 
-/// The topology of a cluster as text.
-pub(super) fn of(cluster: &Cluster) -> String {
-    topology(&model(cluster))
+/// The topology of a cluster as text. TiUP asks the hosts for their architecture where it is not given.
+pub(super) fn of(cluster: &Cluster, arch: Option<&str>) -> String {
+    topology(&model(cluster, arch))
 }
 
-fn model(cluster: &Cluster) -> tiup::Cluster {
+fn model(cluster: &Cluster, arch: Option<&str>) -> tiup::Cluster {
     let deployment = cluster.deployment();
     let user = deployment.run_as.as_deref().unwrap_or(USER);
     let mut model = tiup::Cluster::new(deployment.version.clone(), user);
+    model.arch = arch.map(str::to_owned);
     let members = cluster.members();
     if let Some(exporter) = members.iter().find(|m| m.instance.role == EXPORTER) {
         model.monitored.node_exporter_port = exporter.instance.port;
