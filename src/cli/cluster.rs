@@ -185,13 +185,23 @@ pub(super) fn destroy(global: &Global, args: &Destroy) -> Result<Code, Failure> 
         output::json(&json!({ "dry_run": args.dry_run, "deployments": done }))?;
         return Ok(Code::Fine);
     }
+    let mut stays = false;
     for (name, hosts) in &done {
         for (host, removed) in hosts {
             listed(host, removed, args.dry_run || global.verbose > 0)?;
         }
-        if !args.dry_run && !global.quiet {
+        let all_gone = hosts.values().all(|removed| removed.left.is_empty());
+        stays |= !all_gone;
+        if !args.dry_run && !global.quiet && all_gone {
             output::line(format_args!("{name} is removed"))?;
+        } else if !args.dry_run && !all_gone {
+            output::say(format_args!(
+                "{name} is not removed whole; mend this and destroy it again"
+            ));
         }
+    }
+    if stays && !args.dry_run {
+        return Ok(Code::Host);
     }
     Ok(Code::Fine)
 }

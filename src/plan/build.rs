@@ -53,7 +53,9 @@ pub fn build(
             .compare
             .baseline
             .as_ref()
-            .map_or_else(|| deployments[0].id.clone(), ToString::to_string),
+            .map(ToString::to_string)
+            .or_else(|| deployments.first().map(|first| first.id.clone()))
+            .unwrap_or_default(),
         metrics: experiment.compare.metrics.clone(),
         deployments,
         rounds,

@@ -269,7 +269,8 @@ impl<'a> Work<'a> {
     fn above_and_record(&self) -> Result<(), ServiceError> {
         let above = self.above();
         remove_empty(&above)?;
-        if self.has_record {
+        // What stays for now is known to the next removal.
+        if self.has_record && self.removed.left.is_empty() {
             Record::remove(&self.base)?;
         }
         remove_empty(&above)

@@ -57,6 +57,7 @@ pub fn start(request: &Start, systemd: &Systemd, now: i64) -> Result<Vec<State>,
     if units.is_empty() {
         return Ok(Vec::new());
     }
+    systemd.refuse_others(&units)?;
     let begun = Instant::now();
     let before = systemd.show(&units)?;
     for (unit, shown) in units.iter().zip(&before) {

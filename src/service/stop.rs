@@ -44,6 +44,7 @@ pub fn stop(request: &Stop, systemd: &Systemd) -> Result<Vec<Stopped>, ServiceEr
     if units.is_empty() {
         return Ok(Vec::new());
     }
+    systemd.refuse_others(&units)?;
     let shown = systemd.show(&units)?;
     let mut stopping: Vec<Stopping> = units
         .iter()

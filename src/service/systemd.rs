@@ -127,6 +127,20 @@ impl Systemd {
     }
 
     /// Forgets that units failed. One that did not, or is not there, is fine.
+    /// Refuses a unit whose file is none of assay's.
+    pub(super) fn refuse_others(&self, units: &[&str]) -> Result<(), ServiceError> {
+        for unit in units {
+            let text = std::fs::read(self.units.join(unit)).unwrap_or_default();
+            if !text.is_empty() && super::header::of(&text).is_none() {
+                return Err(ServiceError::refused(
+                    *unit,
+                    "there is a unit of somebody else by this name",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn forget_failures(&self, units: &[&str]) {
         let _ = self.systemctl(&["reset-failed"], units);
     }

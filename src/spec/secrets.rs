@@ -69,7 +69,11 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     let json = serde_json::Value::from(value).to_string();
     let json = json[1..json.len() - 1].to_owned();
     let lines = value.lines().map(str::trim).map(str::to_owned);
-    let mut forms = vec![value.to_owned(), value.replace('\'', "''"), json];
+    let quoted = value.replace('\'', "''");
+    let escaped = value.replace('\\', r"\\");
+    let of_sql = escaped.replace('\'', "''");
+    let of_shell = value.replace('\'', r"'\''");
+    let mut forms = vec![value.to_owned(), quoted, escaped, of_sql, of_shell, json];
     forms.extend(lines);
     forms.into_iter()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use super::Check;
+use super::placement::is_folder;
 use crate::pack::{Pack, Programs};
 use crate::spec::{Engine, Name, Packages, Setting, did_you_mean};
 
@@ -112,8 +113,8 @@ impl Check<'_> {
             ("data_dir", &cluster.data_dir),
             ("log_dir", &cluster.log_dir),
         ] {
-            if let Some(folder) = folder.as_ref().filter(|f| !f.starts_with('/')) {
-                let message = format!("expected an absolute path, found `{folder}`");
+            if let Some(folder) = folder.as_ref().filter(|f| !is_folder(f)) {
+                let message = format!("expected an absolute path of a folder, found `{folder}`");
                 self.report(format!("cluster.{key}"), message, None);
             }
         }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Check, topology_path};
 use crate::database::tunables;
+use crate::pack::settings::flatten;
 use crate::plan::{self, Deployment, Instance};
 use crate::spec::{Engine, Name, Placement, Variant};
 
@@ -36,6 +37,7 @@ impl Check<'_> {
                 self.report(path, clash.message, clash.help);
             }
             self.bounds(deployment, &at);
+            self.values(deployment);
         }
         if self.experiment.deploy.engine == Engine::Tiup {
             self.apart(&plan.deployments);
@@ -58,6 +60,47 @@ impl Check<'_> {
             }
         }
         paths
+    }
+
+    /// Tunables that no file can hold, and those that the pack sets itself.
+    fn values(&mut self, deployment: &Deployment) {
+        for instance in &deployment.instances {
+            let Ok(pack) = self.packs.get(&instance.system) else {
+                continue;
+            };
+            let Some(role) = pack.role(&instance.role) else {
+                continue;
+            };
+            let is_balancer = instance.system != deployment.system;
+            let component = role
+                .component
+                .as_ref()
+                .map_or(&*instance.role, Name::as_str);
+            let place = |key: &str| match is_balancer {
+                true => format!("load_balancer.config.{key}"),
+                false => format!("cluster.config.{component}.{key}"),
+            };
+            let all = flatten(&instance.config).unwrap_or_default();
+            let is_odd = |value: &Value| {
+                let text = value.as_str().unwrap_or_default();
+                text.contains(char::is_control)
+            };
+            for (key, _) in all.iter().filter(|(_, value)| is_odd(value)) {
+                let message = format!("`{key}` has a line end or another control character");
+                self.report(place(key), message, None);
+            }
+            let forced = role.config.iter().flat_map(|file| file.forced.keys());
+            let asked = deployment.config.get(component).filter(|_| !is_balancer);
+            for key in forced {
+                let plain = |key: &str| key.replace('-', "_");
+                let same = |asked: &&String| plain(asked) == plain(key.as_str());
+                let asked = asked.and_then(|asked| asked.keys().find(same));
+                if let Some(key) = asked {
+                    let message = format!("`{key}` is set by assay itself");
+                    self.report_key(place(key), message, None);
+                }
+            }
+        }
     }
 
     /// How many instances of a role there may be.

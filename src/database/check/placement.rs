@@ -16,6 +16,12 @@ const LIMITS: [&str; 5] = [
     "limit_core",
 ];
 
+/// Whether a path can be a folder that deployments lie below: absolute, and plain.
+pub(super) fn is_folder(path: &str) -> bool {
+    let plain = |part: &str| part != ".." && part != "." && !part.contains(char::is_control);
+    path.len() < 1024 && path.len() > 1 && path.starts_with('/') && path.split('/').all(plain)
+}
+
 impl Check<'_> {
     pub(super) fn placement(&mut self, path: &str, role: &Role, placement: &Placement) {
         for (key, value) in placement.settings().into_iter().flatten() {
@@ -43,12 +49,16 @@ impl Check<'_> {
     fn common(&mut self, at: String, key: &str, value: &Value) {
         match key {
             "deploy_dir" | "data_dir" | "log_dir" => {
-                if !value.as_str().is_some_and(|path| path.starts_with('/')) {
-                    self.expected(at, "an absolute path", value, None);
+                if !value.as_str().is_some_and(is_folder) {
+                    self.expected(at, "an absolute path of a folder", value, None);
                 }
             }
             "numa_node" | "numa_cores" => {
-                if !value.is_u64() && !value.is_string() {
+                let listed = |text: &str| {
+                    let plain = |c: char| c.is_ascii_digit() || matches!(c, ',' | '-');
+                    !text.is_empty() && text.chars().all(plain)
+                };
+                if !value.is_u64() && !value.as_str().is_some_and(listed) {
                     self.expected(at, "a number, or a text such as `0,1`", value, None);
                 }
             }

@@ -90,8 +90,11 @@ impl Scene {
         let name = |key: &str| format!("{} of {}", key, member.instance.id);
         let mut made: Vec<(String, Value)> = Vec::new();
         for (key, value) in &member.instance.settings {
+            // Only what the pack says is a template: what the experiment says may have braces of its own.
+            let default = member.role().settings.get(&**key);
+            let is_default = default.is_some_and(|default| default.0 == *value);
             let value = match value {
-                Value::String(text) if text.contains("{{") => {
+                Value::String(text) if is_default && text.contains("{{") => {
                     let shown = Value::Object(context.clone());
                     Value::String(self.render(&name(key), text, &shown)?)
                 }

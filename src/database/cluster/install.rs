@@ -19,6 +19,10 @@ use crate::units;
 
 /// The longest that units may take to stop before their files are removed.
 const STOPPING: Duration = Duration::from_secs(90);
+/// What lies beside a program while its data is initialised, and is locked as long as that goes on.
+const MARK: &str = ".initialising";
+/// How long an initialisation that was cut short is given to end, s.
+const WAIT: u64 = 240;
 /// The mode of a folder, and of one with data.
 const FOLDER: u32 = 0o755;
 const DATA: u32 = 0o750;
@@ -209,7 +213,8 @@ impl Cluster {
         })
     }
 
-    /// Runs what fills an empty data directory.
+    /// Runs what fills an empty data directory. While it does, a mark lies beside the program: one that is there already tells
+    /// of an initialisation that was cut short, which must end before its data is emptied.
     async fn initialise(
         &self,
         host: &dyn Host,
@@ -219,33 +224,56 @@ impl Cluster {
         let (Some(data), role) = (&member.data, member.role()) else {
             return Ok(());
         };
-        if role.initialise.is_empty() || !is_empty(host, data, bounds).await? {
+        if role.initialise.is_empty() {
             return Ok(());
         }
+        let mark = member.deploy.join(MARK);
+        let mark = mark.to_string_lossy();
+        let is_cut_short = plain(host, &["/usr/bin/test", "-e", &mark], bounds).await?;
+        if is_cut_short.is_success() {
+            let wait = WAIT.to_string();
+            let ended = ["/usr/bin/flock", "--wait", &wait, &mark, "/usr/bin/true"];
+            needed(&plain(host, &ended, bounds).await?)?;
+            self.empty(host, data, bounds).await?;
+        } else if !is_empty(host, data, bounds).await? {
+            return Ok(());
+        }
+        needed(&plain(host, &["/usr/bin/touch", &mark], bounds).await?)?;
         for run in &role.initialise {
             if !self.applies(run.versions.as_deref()) {
                 continue;
             }
-            let ran = self.run(host, member, run, bounds).await;
-            let ran = ran.and_then(|ran| {
-                if ran.is_success() {
-                    Ok(())
-                } else {
-                    Err(DatabaseError::Other(said(&ran)))
-                }
-            });
+            let command = self.texts(member, "a command", &run.command)?;
+            let locked = ["/usr/bin/flock".to_owned(), mark.to_string()];
+            let command: Vec<String> = locked.into_iter().chain(command).collect();
+            let request = command_of(member, &command, run.limit);
+            let ran = ask(host, "service-run", &request, bounds).await;
+            let ran = ran
+                .map_err(DatabaseError::from)
+                .and_then(|ran| needed(&ran));
             if let Err(error) = ran {
                 // Half of a data directory would be taken for a whole one the next time.
-                let place = MarkedDirectory {
-                    directory: data.clone(),
-                    marker: self.scene.marker.clone(),
-                };
-                let () = ask(host, "deploy", &place, bounds).await?;
-                let _: Installed =
-                    ask(host, "service-install", &self.request(host.name())?, bounds).await?;
+                self.empty(host, data, bounds).await?;
                 return Err(error.of("cannot initialise the data of", member));
             }
         }
+        needed(&plain(host, &["/usr/bin/rm", "-f", "--", &mark], bounds).await?)
+    }
+
+    /// Empties a data directory, which is its owner's again afterwards.
+    async fn empty(
+        &self,
+        host: &dyn Host,
+        data: &Path,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let place = MarkedDirectory {
+            directory: data.to_owned(),
+            marker: self.scene.marker.clone(),
+        };
+        let () = ask(host, "deploy", &place, bounds).await?;
+        let request = self.request(host.name())?;
+        let _: Installed = ask(host, "service-install", &request, bounds).await?;
         Ok(())
     }
 
@@ -353,29 +381,37 @@ async fn is_empty(
     folder: &Path,
     bounds: Bounds<'_>,
 ) -> Result<bool, DatabaseError> {
+    let folder = folder.to_string_lossy();
+    let find = ["/usr/bin/find", &folder, "-mindepth", "1"];
+    let others = ["-not", "-name", ".assay-*", "-print", "-quit"];
+    let ran = plain(host, &[&find[..], &others[..]].concat(), bounds).await?;
+    needed(&ran)?;
+    Ok(ran.stdout.trim().is_empty())
+}
+
+/// Runs a short command as whoever works there.
+async fn plain(
+    host: &dyn Host,
+    command: &[&str],
+    bounds: Bounds<'_>,
+) -> Result<Ran, DatabaseError> {
     let request = crate::service::Run {
-        program: PathBuf::from("/usr/bin/find"),
-        args: [
-            &*folder.to_string_lossy(),
-            "-mindepth",
-            "1",
-            "-not",
-            "-name",
-            ".assay-*",
-            "-print",
-            "-quit",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        program: PathBuf::from(command.first().copied().unwrap_or_default()),
+        args: command.iter().skip(1).map(ToString::to_string).collect(),
         env: BTreeMap::new(),
         directory: None,
         owner: None,
-        limit: Duration::from_secs(60),
+        limit: Duration::from_secs(WAIT + 60),
         stdin: String::new(),
     };
-    let ran: Ran = ask(host, "service-run", &request, bounds).await?;
+    Ok(ask(host, "service-run", &request, bounds).await?)
+}
+
+/// The error of a command that must succeed.
+fn needed(ran: &Ran) -> Result<(), DatabaseError> {
     if ran.is_success() {
-        return Ok(ran.stdout.trim().is_empty());
+        Ok(())
+    } else {
+        Err(DatabaseError::Other(said(ran)))
     }
-    Err(DatabaseError::Other(said(&ran)))
 }

@@ -27,7 +27,7 @@ pub struct Rendered {
 const UNITS: &str = "/etc/systemd/system";
 /// The mode of a file that may hold secrets, and of one that can be run.
 pub(super) const PRIVATE: u32 = 0o640;
-pub(super) const EXECUTABLE: u32 = 0o755;
+pub(super) const EXECUTABLE: u32 = 0o750;
 
 impl Cluster {
     /// Every file of every instance, units included (in `/etc/systemd/system`).
@@ -101,7 +101,8 @@ impl Cluster {
             let content = match &config.template {
                 Some(template) => self.template(member, template)?,
                 None => {
-                    let values = self.values(member, &member.instance.config)?;
+                    let asked = self.asked(member);
+                    let values = self.values(member, "", &member.instance.config, &asked)?;
                     let section = config.section.as_deref();
                     let text = config_file::text(config.format, section, &values);
                     let wrong = |why| {
@@ -122,28 +123,29 @@ impl Cluster {
         Ok(self.scene.render(&name, text, &member.context)?)
     }
 
-    /// Settings with the templates in them rendered. An empty text that a template gave leaves its key away.
-    fn values(&self, member: &Member, value: &Value) -> Result<Value, DatabaseError> {
+    /// Settings with the templates in them rendered; what the experiment `asked` for is no template. An empty text that a
+    /// template gave leaves its key away, and so does a mapping in which nothing is left.
+    fn values(
+        &self,
+        member: &Member,
+        key: &str,
+        value: &Value,
+        asked: &pack::settings::Settings,
+    ) -> Result<Value, DatabaseError> {
         Ok(match value {
-            Value::String(text) if text.contains("{{") || text.contains("{%") => {
+            Value::String(text)
+                if !asked.contains_key(key) && (text.contains("{{") || text.contains("{%")) =>
+            {
                 Value::String(self.text(member, "a setting", text)?)
-            }
-            Value::Array(items) => {
-                let items = items.iter().map(|item| self.values(member, item));
-                Value::Array(items.collect::<Result<_, _>>()?)
             }
             Value::Object(map) => {
                 let mut made = serde_json::Map::new();
-                for (key, value) in map {
-                    let rendered = self.values(member, value)?;
-                    let is_empty = |value: &Value| match value {
-                        Value::String(text) => text.is_empty(),
-                        Value::Object(map) => map.is_empty(),
-                        _ => false,
-                    };
-                    let is_left_away = is_empty(&rendered) && !is_empty(value);
-                    if !is_left_away {
-                        made.insert(key.clone(), rendered);
+                for (name, value) in map {
+                    let dot = if key.is_empty() { "" } else { "." };
+                    let below = format!("{key}{dot}{name}");
+                    let rendered = self.values(member, &below, value, asked)?;
+                    if !is_empty(&rendered) || is_empty(value) {
+                        made.insert(name.clone(), rendered);
                     }
                 }
                 Value::Object(made)
@@ -206,5 +208,13 @@ impl Cluster {
         own.into_iter()
             .filter(|(key, _)| !is_balancer && (by_user(key) || !by_pack(key)))
             .collect()
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
     }
 }

@@ -63,9 +63,20 @@ pub(super) fn balancer(view: View<'_>, findings: &mut Findings) {
     match (&balancer.host, &balancer.address) {
         (Some(host), None) => {
             let at = |_| format!("{path}.host");
-            references(path, &[host], at, view, findings);
+            let hosts = references(path, &[host], at, view, findings);
+            if hosts.is_some_and(|hosts| hosts.len() > 1) {
+                let message = format!("a balancer runs on one host, and `{host}` is a group");
+                findings.value(format!("{path}.host"), message, None);
+            }
         }
-        (None, Some(_)) => {
+        (None, Some(address)) => {
+            let port = address
+                .rsplit_once(':')
+                .map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(1..))) {
+                let message = format!("expected `host:port`, found `{address}`");
+                findings.value(format!("{path}.address"), message, None);
+            }
             let deployed = [
                 ("system", balancer.system.is_some()),
                 ("port", balancer.port.is_some()),
