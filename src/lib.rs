@@ -11,8 +11,8 @@
 //! | 6 | runner, report |
 //! | 5 | artifacts, database, driver, load |
 //! | 4 | plan, service |
-//! | 3 | pack, package, snapshot |
-//! | 2 | statistics, host, probe, tiup |
+//! | 3 | pack, package, probe, snapshot |
+//! | 2 | statistics, host, tiup |
 //! | 1 | spec |
 //! | 0 | units, measurement, template |
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 8] = [
     &["units", "measurement", "template"],
     &["spec"],
-    &["statistics", "host", "probe", "tiup"],
-    &["pack", "package", "snapshot"],
+    &["statistics", "host", "tiup"],
+    &["pack", "package", "probe", "snapshot"],
     &["plan", "service"],
     &["artifacts", "database", "driver", "load"],
     &["runner", "report"],

@@ -39,7 +39,12 @@ complete -c assay -n "__fish_assay_needs_command" -f -a "check" -d 'Check an exp
 complete -c assay -n "__fish_assay_needs_command" -f -a "plan" -d 'Print what a run would do, with estimates of time and disk'
 complete -c assay -n "__fish_assay_needs_command" -f -a "run" -d 'Run an experiment: load, snapshot, rounds, report'
 complete -c assay -n "__fish_assay_needs_command" -f -a "resume" -d 'Finish a run that was stopped, killed or crashed'
-complete -c assay -n "__fish_assay_needs_command" -f -a "status" -d 'Say how far a run is, also while it goes on'
+complete -c assay -n "__fish_assay_needs_command" -f -a "status" -d 'Say how far a run is, also while it goes on; of an experiment, how its clusters are'
+complete -c assay -n "__fish_assay_needs_command" -f -a "deploy" -d 'Put an experiment\'s clusters on their hosts, without starting them'
+complete -c assay -n "__fish_assay_needs_command" -f -a "start" -d 'Start a deployed cluster, and set and check its tunables'
+complete -c assay -n "__fish_assay_needs_command" -f -a "stop" -d 'Stop clusters'
+complete -c assay -n "__fish_assay_needs_command" -f -a "destroy" -d 'Remove clusters from their hosts: all that carries their marker'
+complete -c assay -n "__fish_assay_needs_command" -f -a "packs" -d 'List, show and check the packs of systems'
 complete -c assay -n "__fish_assay_needs_command" -f -a "list" -d 'List all runs'
 complete -c assay -n "__fish_assay_needs_command" -f -a "show" -d 'Print the results of a run'
 complete -c assay -n "__fish_assay_needs_command" -f -a "report" -d 'Make the report of a run in other formats or places'
@@ -125,6 +130,9 @@ complete -c assay -n "__fish_assay_using_subcommand resume" -l json -d 'Print th
 complete -c assay -n "__fish_assay_using_subcommand resume" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand resume" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand status" -l variant -d 'The variants of the experiment (default: all)' -r
+complete -c assay -n "__fish_assay_using_subcommand status" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand status" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
 complete -c assay -n "__fish_assay_using_subcommand status" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand status" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'
@@ -133,6 +141,96 @@ complete -c assay -n "__fish_assay_using_subcommand status" -l json -d 'Print th
 complete -c assay -n "__fish_assay_using_subcommand status" -s v -l verbose -d 'Say more; twice, everything'
 complete -c assay -n "__fish_assay_using_subcommand status" -s q -l quiet -d 'Say only results and errors'
 complete -c assay -n "__fish_assay_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand deploy" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l variant -d 'The variants that are meant (default: all)' -r
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
+complete -c assay -n "__fish_assay_using_subcommand deploy" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand deploy" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand deploy" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand deploy" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand start" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand start" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand start" -l variant -d 'The variants that are meant (default: all)' -r
+complete -c assay -n "__fish_assay_using_subcommand start" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand start" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand start" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
+complete -c assay -n "__fish_assay_using_subcommand start" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand start" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand start" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand start" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand stop" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand stop" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand stop" -l variant -d 'The variants that are meant (default: all)' -r
+complete -c assay -n "__fish_assay_using_subcommand stop" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand stop" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand stop" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
+complete -c assay -n "__fish_assay_using_subcommand stop" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand stop" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand stop" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand stop" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -s i -l inventory -d 'Inventory to use instead of the one that the experiment names' -r -F
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l set -d 'Override a value, such as `rounds.duration=30s`; may be given several times' -r
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l variant -d 'The variants that are meant (default: all)' -r
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l break-lease -d 'Take hosts from a run that seems dead: that has not been heard of for half a minute'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l dry-run -d 'List every path and unit that would be removed, and remove nothing'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l keep-data -d 'Leave data and snapshots where they are'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand destroy" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -f -a "list" -d 'List the systems that have a pack'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -f -a "show" -d 'Print what a pack says, or what its templates can use'
+complete -c assay -n "__fish_assay_using_subcommand packs; and not __fish_seen_subcommand_from list show check" -f -a "check" -d 'Check packs: all problems at once, with file and line'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -l beside -d 'Folder whose `templates/` goes before the built-in packs, as that of an experiment does' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l beside -d 'Folder whose `templates/` goes before the built-in packs, as that of an experiment does' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l file -d 'Print one file of the pack' -r
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l context -d 'Print what templates can use, role by role'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -l beside -d 'Folder whose `templates/` goes before the built-in packs, as that of an experiment does' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -l artifacts -d 'Folder that holds the runs' -r -F
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -l json -d 'Print the result as JSON'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -s v -l verbose -d 'Say more; twice, everything'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say only results and errors'
+complete -c assay -n "__fish_assay_using_subcommand packs; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c assay -n "__fish_assay_using_subcommand list" -l artifacts -d 'Folder that holds the runs' -r -F
 complete -c assay -n "__fish_assay_using_subcommand list" -l color -d 'When to use colours (`NO_COLOR` is respected)' -r -f -a "auto\t'On a terminal'
 always\t'Always'
