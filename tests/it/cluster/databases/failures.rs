@@ -50,12 +50,12 @@ fn a_cluster_that_never_balances_makes_a_round_invalid_or_its_round_says_so() {
     let Some(lab) = lab() else { return };
     let site = Site::misbehaving(lab, json!({"pd-server": {"never-balance": true}}));
     let why = "no operator moves regions: ";
-    let limit = "rounds.settle.timeout=3s";
+    let limit = "rounds.settle.timeout=6s";
     let said = site.run(&[limit]);
     assert_eq!(said.code, Some(4), "{said:?}");
     let ended = site.ended();
     assert_eq!(ended[0].0, "invalid", "{ended:?}");
-    let start = format!("not quiet within 3s: {why}");
+    let start = format!("not quiet within 6s: {why}");
     assert!(ended[0].1.starts_with(&start), "{ended:?}");
 
     let said = site.run(&[limit, "rounds.settle.at_limit=warn"]);
@@ -73,12 +73,20 @@ fn a_cluster_that_never_balances_makes_a_round_invalid_or_its_round_says_so() {
 fn a_store_that_is_never_idle_makes_a_round_invalid() {
     let Some(lab) = lab() else { return };
     let site = Site::misbehaving(lab, json!({"tikv-server": {"never-idle": true}}));
-    let said = site.run(&["rounds.settle.timeout=5s"]);
+    let said = site.run(&["rounds.settle.timeout=8s"]);
     assert_eq!(said.code, Some(4), "{said:?}");
-    let expected = "not quiet within 5s: waited until compaction of `tikv-20160@db` is idle";
     let ended = site.ended();
-    assert_eq!(ended[0].0, "invalid", "{ended:?}");
-    assert!(ended[0].1.starts_with(expected), "{ended:?}");
+    let (status, reason) = &ended[0];
+    assert_eq!(status, "invalid", "{reason}");
+    let busy = [
+        "compaction of `tikv-20160@db` is idle",
+        "`tikv-20160@db` has flushed its memtables",
+    ];
+    let known = busy.map(|what| format!("not quiet within 8s: waited until {what}"));
+    assert!(
+        known.iter().any(|known| reason.starts_with(known)),
+        "{reason}"
+    );
 }
 
 #[test]
