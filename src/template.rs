@@ -2,7 +2,7 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
 /// Instructions that one template may take: far more than any file needs, and an end for one that loops.
 const FUEL: u64 = 5_000_000;
@@ -17,6 +17,8 @@ pub fn environment() -> Environment<'static> {
     syntax.keep_trailing_newline(true);
     environment.set_syntax(syntax.build().expect("the standard delimiters are sound"));
     environment.set_fuel(Some(FUEL));
+    // A name such as `x.yml.j2` says nothing of how texts are quoted; filters do.
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.add_filter("sh", |value: Value| quoted(&value.to_string()));
     environment.add_filter("bracket", |value: Value| bracketed(&value.to_string()));
     environment.add_filter("sql", sql);

@@ -160,10 +160,6 @@ pub enum Event {
 }
 
 /// Runs without invalid rounds say nothing of them.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 const fn is_zero(n: &usize) -> bool {
     *n == 0
 }

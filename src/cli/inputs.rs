@@ -74,15 +74,17 @@ pub(super) fn judge(
     let (errors, doubts): (Vec<_>, Vec<_>) = judged.into_iter().partition(|j| j.is_error);
     for doubt in doubts {
         let problem = doubt.problem;
-        let help = problem.help.map(|help| format!(" ({help})")).unwrap_or_default();
+        let help = problem
+            .help
+            .map(|help| format!(" ({help})"))
+            .unwrap_or_default();
         tracing::warn!("{}: {}{help}", problem.path, problem.message);
     }
     let Some(first) = errors.first() else {
         return Ok(());
     };
-    let refused = |judged: &database::Judged| {
-        format!("{}: {}", judged.problem.path, judged.problem.message)
-    };
+    let refused =
+        |judged: &database::Judged| format!("{}: {}", judged.problem.path, judged.problem.message);
     let hint = first.problem.help.clone();
     let failure = Failure::new(Code::Usage, "the hosts cannot take a tunable")
         .because(errors.iter().map(refused).collect());

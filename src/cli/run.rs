@@ -41,7 +41,10 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<Code, Failure> {
         let records = examine::records(&plan, &packs, hosts, &addresses).await?;
         inputs::judge(&spec, &plan, &packs, &|host| {
             let facts = records.get(host).map(|record| &record.facts);
-            (facts.and_then(|facts| facts.cpus), facts.and_then(|facts| facts.memory_bytes))
+            (
+                facts.and_then(|facts| facts.cpus),
+                facts.and_then(|facts| facts.memory_bytes),
+            )
         })?;
         let findings = records
             .iter()

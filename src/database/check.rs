@@ -4,10 +4,11 @@ mod asked;
 mod instances;
 mod placement;
 
+use std::str::FromStr as _;
 use std::sync::Arc;
 
 use super::sqlite;
-use crate::pack::{Pack, PackError, Packs, Programs, Protocol, Role};
+use crate::pack::{Pack, PackError, Packs, Programs, Protocol, Role, Version, VersionRange};
 use crate::plan;
 use crate::spec::{
     Config, Driver, Engine, Experiment, Inventory, Name, Placement, Problem, Variant, did_you_mean,
@@ -251,6 +252,34 @@ impl<'a> Check<'a> {
             let message = format!("{} needs a `version` here, or under `cluster`", pack.name);
             let help = "such as `version: v8.5.0`".to_owned();
             self.report(path, message, Some(help));
+        }
+        let (at, version) = match (&variant.version, &cluster.version) {
+            (Some(version), _) => (format!("{path}.version"), version),
+            (None, Some(version)) => ("cluster.version".to_owned(), version),
+            (None, None) => return,
+        };
+        let Ok(version) = Version::from_str(version) else {
+            let message = format!("`{version}` is no version");
+            let help = "versions are like `v8.5.0`, or `nightly`".to_owned();
+            self.report(at, message, Some(help));
+            return;
+        };
+        let is_outside = |range: &Option<String>| {
+            let range = range.as_deref().map(VersionRange::from_str);
+            range.is_some_and(|range| range.is_ok_and(|range| !range.contains(&version)))
+        };
+        if is_outside(&pack.form.versions) {
+            let range = pack.form.versions.as_deref().unwrap_or_default();
+            let message = format!("the pack of {} is for versions {range}", pack.name);
+            self.report(at.clone(), message, None);
+        }
+        for (name, role) in &pack.form.roles {
+            let is_used = self.experiment.topology_of(variant).contains_key(name);
+            if is_used && is_outside(&role.versions) {
+                let range = role.versions.as_deref().unwrap_or_default();
+                let message = format!("the role `{name}` is there in versions {range}");
+                self.report(at.clone(), message, None);
+            }
         }
     }
 

@@ -94,32 +94,32 @@ pub trait Database: Send + Sync {
 
     /// Does what is done once, after the first start and before anything is loaded: users, settings that are kept with the data.
     fn equip<'a>(&'a self, work: Work<'a>) -> Done<'a, ()> {
-        drop(work);
+        let _ = work;
         Box::pin(async { Ok(()) })
     }
 
     /// Gathers the statistics of all tables of the drivers' database.
     fn analyze<'a>(&'a self, work: Work<'a>) -> Done<'a, ()> {
-        drop(work);
+        let _ = work;
         Box::pin(async { Ok(()) })
     }
 
     /// Waits until it is quiet. Returns what was not at the limit, when that is only worth a warning.
     fn settle<'a>(&'a self, settle: &'a Settle, work: Work<'a>) -> Done<'a, Option<String>> {
         let _ = settle;
-        drop(work);
+        let _ = work;
         Box::pin(async { Ok(None) })
     }
 
     /// Its processes. None where it runs in the driver's own.
     fn processes<'a>(&'a self, work: Work<'a>) -> Done<'a, Vec<Process>> {
-        drop(work);
+        let _ = work;
         Box::pin(async { Ok(Vec::new()) })
     }
 
     /// How its connections are spread over the servers behind its balancer; nothing without one that tells.
     fn spread<'a>(&'a self, work: Work<'a>) -> Done<'a, Option<Spread>> {
-        drop(work);
+        let _ = work;
         Box::pin(async { Ok(None) })
     }
 

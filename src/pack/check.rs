@@ -1,9 +1,11 @@
 //! What the schema of a pack cannot say: names that must exist, texts that must be templates, versions, rules.
 
 use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
 use super::form::{Condition, ConfigFormat, Form, Reading, Role};
 use super::host::HostSection;
+use super::version::VersionRange;
 use crate::spec::{Name, Problem};
 use crate::template;
 
@@ -41,6 +43,7 @@ impl Check<'_> {
 
     fn top(&mut self) {
         let form = self.form;
+        self.range("versions", form.versions.as_deref());
         if let Err(message) = HostSection::of(form) {
             self.report("host", message);
         }
@@ -104,6 +107,7 @@ impl Check<'_> {
     }
 
     fn role(&mut self, path: &str, role: &Role) {
+        self.ranges(path, role);
         self.template(&format!("{path}.program"), &role.program);
         self.templates(&format!("{path}.run"), &role.run);
         self.templates(&format!("{path}.logs"), &role.logs);
@@ -166,6 +170,7 @@ impl Check<'_> {
     }
 
     fn condition(&mut self, path: &str, condition: &Condition) {
+        self.range(&format!("{path}.versions"), condition.versions.as_deref());
         let ways = [
             condition.http.is_some(),
             condition.sql.is_some(),
@@ -233,6 +238,27 @@ impl Check<'_> {
         }
         self.templates(&format!("{path}.command"), &reading.command);
         self.pattern(&format!("{path}.pattern"), reading.pattern.as_deref());
+    }
+
+    /// The ranges of versions of a role.
+    fn ranges(&mut self, path: &str, role: &Role) {
+        self.range(&format!("{path}.versions"), role.versions.as_deref());
+        for (i, file) in role.files.iter().enumerate() {
+            let at = format!("{path}.files[{i}].versions");
+            self.range(&at, file.versions.as_deref());
+        }
+        let runs = role.initialise.iter().enumerate();
+        let runs = runs.map(|(i, run)| (format!("initialise[{i}]"), run));
+        let check = role.check.iter().map(|run| ("check".to_owned(), run));
+        for (at, run) in runs.chain(check) {
+            self.range(&format!("{path}.{at}.versions"), run.versions.as_deref());
+        }
+    }
+
+    fn range(&mut self, path: &str, range: Option<&str>) {
+        if let Some(Err(error)) = range.map(VersionRange::from_str) {
+            self.report(path, error.to_string());
+        }
     }
 
     fn templates(&mut self, path: &str, texts: &[String]) {

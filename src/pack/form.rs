@@ -156,6 +156,9 @@ pub struct Role {
     /// whether it keeps data
     #[serde(default)]
     pub data: bool,
+    /// whether its data is in snapshots, and so is put back before rounds (default true)
+    #[serde(default = "yes")]
+    pub snapshot: bool,
     /// further keys of an instance, with their defaults. *Templates*
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub settings: IndexMap<Name, Setting>,
@@ -285,6 +288,10 @@ pub struct Run {
     /// the versions that take it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn two_minutes() -> Duration {

@@ -171,7 +171,7 @@ impl Shape<'_> {
             address: self.address(host),
             port,
             data: form.data.then(|| data.join("data").join(&folder)),
-            snapshot: form.data.then(|| data.join("snapshot").join(&folder)),
+            snapshot: (form.data && form.snapshot).then(|| data.join("snapshot").join(&folder)),
             deploy,
             log,
             settings: self.settings(form, own),

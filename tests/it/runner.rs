@@ -1,5 +1,7 @@
 //! The real runner with a fake host, on tokio's clock.
 
+mod clusters;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,14 +55,12 @@ impl Bench {
     }
 
     fn with(experiment: &Value) -> Self {
+        Self::with_packs(experiment, Packs::built_in())
+    }
+
+    fn with_packs(experiment: &Value, packs: Packs) -> Self {
         let experiment: Experiment = serde_json::from_value(experiment.clone()).unwrap();
-        let plan = build(
-            &experiment,
-            &Inventory::this_machine(),
-            &Packs::built_in(),
-            "0123",
-        )
-        .unwrap();
+        let plan = build(&experiment, &Inventory::this_machine(), &packs, "0123").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (layout, _) = bare_run(folder.path(), &plan);
         let host = Arc::new(scripted());
@@ -69,7 +69,7 @@ impl Bench {
             plan,
             host,
             layout,
-            packs: Packs::built_in(),
+            packs,
             control: Control::new(),
             clock: AtomicI64::new(0),
         }
@@ -262,7 +262,14 @@ async fn every_deployment_is_prepared_once_and_every_round_restored_measured_sto
 {
     let bench = Bench::new();
     let outcome = bench.go().await.unwrap();
-    assert_eq!(outcome, Outcome::Finished { ok: 8, failed: 0 });
+    assert_eq!(
+        outcome,
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
+    );
     let prepare = [
         "deploy",
         "sqlite-start",
@@ -327,7 +334,14 @@ async fn a_failed_round_is_recorded_and_the_rest_go_on() {
         Fault::Fails(vec!["disk full".into(), "no space left".into()]),
     );
     let outcome = bench.go().await.unwrap();
-    assert_eq!(outcome, Outcome::Finished { ok: 7, failed: 1 });
+    assert_eq!(
+        outcome,
+        Outcome::Finished {
+            ok: 7,
+            failed: 1,
+            invalid: 0
+        }
+    );
     bench.assert_every_round_ended_exactly_once();
     let result = bench.run().results[&bench.plan.rounds[1].id].clone();
     assert_eq!(result.status, Status::Failed);
@@ -375,7 +389,14 @@ async fn a_round_without_one_success_has_failed() {
         Ok(json!({}))
     });
     let outcome = bench.go().await.unwrap();
-    assert_eq!(outcome, Outcome::Finished { ok: 0, failed: 8 });
+    assert_eq!(
+        outcome,
+        Outcome::Finished {
+            ok: 0,
+            failed: 8,
+            invalid: 0
+        }
+    );
     let run = bench.run();
     let result = &run.results[&bench.plan.rounds[0].id];
     assert_eq!(
@@ -397,7 +418,14 @@ async fn a_failed_round_is_tried_again_as_often_as_the_experiment_says() {
             .fail("load", nth, Fault::Fails(vec!["flaky".into()]));
     }
     let outcome = bench.go().await.unwrap();
-    assert_eq!(outcome, Outcome::Finished { ok: 8, failed: 0 });
+    assert_eq!(
+        outcome,
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
+    );
     let first = &bench.plan.rounds[0].id;
     assert_eq!(bench.run().results[first].attempt, 3);
     for attempt in 1..=3 {
@@ -424,7 +452,14 @@ async fn retries_come_to_an_end() {
             .fail("load", nth, Fault::Fails(vec!["broken".into()]));
     }
     let outcome = bench.go().await.unwrap();
-    assert_eq!(outcome, Outcome::Finished { ok: 7, failed: 1 });
+    assert_eq!(
+        outcome,
+        Outcome::Finished {
+            ok: 7,
+            failed: 1,
+            invalid: 0
+        }
+    );
     bench.assert_every_round_ended_exactly_once();
 }
 
@@ -444,7 +479,11 @@ async fn a_failed_round_stops_the_run_when_the_experiment_says_so() {
     // The failed round is a result; the rest is finished on resume.
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished { ok: 7, failed: 1 }
+        Outcome::Finished {
+            ok: 7,
+            failed: 1,
+            invalid: 0
+        }
     );
     bench.assert_every_round_ended_exactly_once();
 }
@@ -481,7 +520,11 @@ async fn a_deployment_that_fails_skips_exactly_its_rounds() {
     // Its database was stopped, and on resume it gets another chance.
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished { ok: 8, failed: 0 }
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
     );
 }
 
@@ -528,7 +571,11 @@ async fn the_first_request_to_stop_finishes_the_round_and_resume_does_the_rest()
     };
     assert_eq!(
         resumed.go().await.unwrap(),
-        Outcome::Finished { ok: 8, failed: 0 }
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
     );
     resumed.assert_every_round_ended_exactly_once();
     // Deployments that are ready are not prepared again.
@@ -561,7 +608,11 @@ async fn the_second_request_kills_the_round_stops_the_database_and_leaves_the_ro
     };
     assert_eq!(
         resumed.go().await.unwrap(),
-        Outcome::Finished { ok: 8, failed: 0 }
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
     );
     resumed.assert_every_round_ended_exactly_once();
 }
@@ -625,7 +676,11 @@ async fn a_snapshot_that_was_damaged_is_made_anew_on_resume() {
     };
     assert_eq!(
         resumed.go().await.unwrap(),
-        Outcome::Finished { ok: 8, failed: 0 }
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
     );
     assert_eq!(prepared(&resumed.host), 4);
 }
@@ -645,7 +700,11 @@ async fn data_that_cannot_be_put_back_is_a_fault_of_the_deployment_and_costs_no_
     );
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished { ok: 8, failed: 0 }
+        Outcome::Finished {
+            ok: 8,
+            failed: 0,
+            invalid: 0
+        }
     );
     let ok = bench
         .run()
@@ -667,7 +726,11 @@ async fn a_round_under_other_tunables_than_its_deployment_was_prepared_with_fail
     });
     assert_eq!(
         bench.go().await.unwrap(),
-        Outcome::Finished { ok: 7, failed: 1 }
+        Outcome::Finished {
+            ok: 7,
+            failed: 1,
+            invalid: 0
+        }
     );
     let result = bench.run().results[&bench.plan.rounds[1].id].clone();
     let wanted = "start failed: `sqlite.journal_mode` was `wal` when the deployment was prepared and is `delete`";

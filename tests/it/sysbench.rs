@@ -323,13 +323,14 @@ fn a_run_that_ended_badly_or_lacks_a_histogram_is_no_result() {
 fn dataset(tables: u32, table_size: u64) -> Dataset {
     Dataset {
         driver: Driver::Sysbench,
-        schema: Schema::Sysbench,
+        schema: Some(Schema::Sysbench),
         records: None,
         fields: None,
         field_length: None,
         tables: Some(tables),
         table_size: Some(table_size),
         threads: None,
+        then: Vec::new(),
         options: Default::default(),
     }
 }
@@ -338,8 +339,8 @@ fn workload(kind: Kind) -> Workload {
     Workload {
         name: None,
         driver: Driver::Sysbench,
-        workload: kind,
-        script: Some(kind),
+        workload: Some(kind),
+        script: None,
         options: Default::default(),
         distribution: None,
         max_scan_length: None,

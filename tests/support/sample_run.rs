@@ -11,7 +11,7 @@ use assay::artifacts::{
 use assay::database::Effective;
 use assay::host::{Facts, FileSystem};
 use assay::measurement::{Interval, Latency, LoadResult, OperationResult, Phase};
-use assay::plan::{Action, Cell, Deployment, Measure, Plan, Round, Step};
+use assay::plan::{Action, Cell, Deployment, Instance, Measure, Plan, Round, Step};
 use assay::spec::{
     Dataset, Deploy, Driver, Kind, Method, Metric, Name, OnFailure, Order, Packages, Restore,
     Schema, Workload,
@@ -41,6 +41,12 @@ pub(crate) struct Sample {
     pub(crate) window: u64,
     /// Round id -> why it fails.
     pub(crate) failing: BTreeMap<String, String>,
+    /// Round id -> why it is invalid, though it was measured.
+    pub(crate) invalid: BTreeMap<String, String>,
+    /// Round id -> what it says of itself.
+    pub(crate) noted: BTreeMap<String, String>,
+    /// So many keys of the effective configuration differ between the variants.
+    pub(crate) keys: usize,
     /// Round id -> why its first attempt fails; the second is good.
     pub(crate) retried: BTreeMap<String, String>,
     /// Variants that cannot be prepared, and why.
@@ -80,6 +86,9 @@ impl Default for Sample {
             repetitions: 3,
             window: 5,
             failing: BTreeMap::new(),
+            invalid: BTreeMap::new(),
+            noted: BTreeMap::new(),
+            keys: 0,
             retried: BTreeMap::new(),
             unready: BTreeMap::new(),
             cut: None,
@@ -266,7 +275,10 @@ impl Sample {
             topology: BTreeMap::from([("sqlite".to_owned(), vec!["local".to_owned()])]),
             clients: vec!["local".into()],
             config: BTreeMap::from([("sqlite".to_owned(), tunables)]),
-            instances: Vec::new(),
+            instances: (self.keys > 0)
+                .then(|| instance(variant))
+                .into_iter()
+                .collect(),
             variables: BTreeMap::new(),
             users: Vec::new(),
             database: None,
@@ -323,6 +335,28 @@ impl Sample {
             ]),
             secrets: BTreeMap::new(),
         }
+    }
+}
+
+/// The only instance of a variant.
+const INSTANCE: &str = "sqlite-1@local";
+
+fn instance(variant: &str) -> Instance {
+    Instance {
+        id: INSTANCE.into(),
+        system: "sqlite".into(),
+        role: "sqlite".into(),
+        host: "local".into(),
+        address: "10.0.0.7".into(),
+        port: 1,
+        ports: BTreeMap::new(),
+        deploy: format!("journal/{variant}/sqlite-1").into(),
+        data: None,
+        snapshot: None,
+        log: "log".into(),
+        settings: BTreeMap::new(),
+        config: serde_json::Value::Null,
+        resource_control: Default::default(),
     }
 }
 
@@ -413,11 +447,30 @@ impl Writer<'_> {
         let json = serde_json::to_vec(&Effective {
             version,
             config,
-            whole: BTreeMap::new(),
+            whole: self.whole(variant),
         })
         .unwrap();
         let path = self.layout.deployment(variant, 1).join("0-start.json");
         write_new(&path, &json).unwrap();
+    }
+
+    /// What the only instance says of itself; the first key is one that the experiment asks for.
+    fn whole(&self, variant: &str) -> BTreeMap<String, serde_json::Value> {
+        let mut keys = serde_json::Map::new();
+        for n in 0..self.sample.keys {
+            let key = match n {
+                0 => "journal-mode".to_owned(),
+                n => format!("section.key-{n:02}"),
+            };
+            keys.insert(key, format!("{variant} {n}").into());
+        }
+        keys.insert(
+            "data-dir".to_owned(),
+            format!("/srv/journal/{variant}/data").into(),
+        );
+        keys.insert("same".to_owned(), 1.into());
+        let known = (self.sample.keys > 0).then(|| (INSTANCE.to_owned(), keys.into()));
+        known.into_iter().collect()
     }
 
     fn change(&mut self) {
@@ -475,17 +528,19 @@ impl Writer<'_> {
         let folder = self.layout.round(&round.id, attempt);
         // Not flushed to disk: nobody pulls the plug on a test.
         std::fs::create_dir_all(&folder).unwrap();
+        let invalid = self.sample.invalid.get(&round.id);
         let load = failure.is_none().then(|| self.sample.load(round));
         if let Some(load) = &load {
             for (name, bytes) in load.to_files(SystemTime::UNIX_EPOCH) {
                 std::fs::write(folder.join(name), &bytes).unwrap();
             }
         }
-        let status = if failure.is_some() {
-            Status::Failed
-        } else {
-            Status::Ok
+        let status = match (failure, invalid) {
+            (Some(_), _) => Status::Failed,
+            (None, Some(_)) => Status::Invalid,
+            (None, None) => Status::Ok,
         };
+        let failure = failure.or(invalid);
         let result = RoundResult {
             round: round.id.clone(),
             cell: round.cell.id.clone(),
@@ -494,6 +549,13 @@ impl Writer<'_> {
             attempt,
             status,
             reason: failure.cloned(),
+            notes: self
+                .sample
+                .noted
+                .get(&round.id)
+                .cloned()
+                .into_iter()
+                .collect(),
             started,
             ended: self.at(),
             steps: vec![("measure".into(), (WARMUP + self.sample.window) as f64)],
@@ -525,6 +587,7 @@ impl Writer<'_> {
         self.say(Event::RunFinished {
             ok: 0,
             failed: 0,
+            invalid: 0,
             estimated_s: 410.0,
             actual_s: self.now - BEGIN as f64,
             estimated_bytes: 60_000_000,

@@ -68,7 +68,7 @@ impl Check<'_> {
                 _ if found == 0 && min == 0 => continue,
                 _ if found < min => format!("needs at least {min}"),
                 Some(max) if found > max => format!("takes at most {max}"),
-                _ if role.count.odd && found % 2 == 0 => "needs an odd number".to_owned(),
+                _ if role.count.odd && found.is_multiple_of(2) => "needs an odd number".to_owned(),
                 _ => continue,
             };
             let message = format!("{} {wanted} of `{name}`, found {found}", pack.name);

@@ -31,6 +31,20 @@ const SHORT: usize = 12;
 impl Scene {
     /// Everything that the templates of an instance can name.
     pub(super) fn context(&self, member: &Member, all: &[Member]) -> Result<Value, TemplateError> {
+        let mut context = self.own(member);
+        let of_all = json!({
+            "cluster": self.cluster(all),
+            "entry": self.entries(all),
+            "entry_port": self.entry.as_ref().map(|(_, port)| port),
+        });
+        if let Value::Object(of_all) = of_all {
+            context.extend(of_all);
+        }
+        self.settings(member, context)
+    }
+
+    /// What an instance's templates can name that is its own or the deployment's.
+    fn own(&self, member: &Member) -> Map<String, Value> {
         let mut context = basics(member);
         let instance = &member.instance;
         let numa = |key: &str| {
@@ -60,14 +74,11 @@ impl Scene {
             "tls": self.tls,
             "tls_dir": member.deploy.join("tls"),
             "scheme": if self.tls { "https" } else { "http" },
-            "cluster": self.cluster(all),
-            "entry": self.entries(all),
-            "entry_port": self.entry.as_ref().map(|(_, port)| port),
         });
         if let Value::Object(more) = more {
             context.extend(more);
         }
-        self.settings(member, context)
+        context
     }
 
     /// The same with the role's own settings, of which a default may be a template.
@@ -113,8 +124,8 @@ impl Scene {
     fn cluster(&self, all: &[Member]) -> Value {
         let mut roles: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for member in all {
-            let settings = self.settings(member, basics(member));
-            let shown = settings.unwrap_or_else(|_| Value::Object(basics(member)));
+            let shown = self.settings(member, self.own(member));
+            let shown = shown.unwrap_or_else(|_| Value::Object(basics(member)));
             roles.entry(&member.instance.role).or_default().push(shown);
         }
         json!(roles)

@@ -218,9 +218,8 @@ impl Cluster {
             .is_none_or(|pattern| !pattern.is_match(&ran.stderr) && !pattern.is_match(&ran.stdout));
         let refused = run.refused.as_deref();
         let refused = refused.and_then(|pattern| regex::Regex::new(pattern).ok());
-        let refuses = refused.is_some_and(|pattern| {
-            pattern.is_match(&ran.stderr) || pattern.is_match(&ran.stdout)
-        });
+        let refuses = refused
+            .is_some_and(|pattern| pattern.is_match(&ran.stderr) || pattern.is_match(&ran.stdout));
         if (ran.is_success() && !refuses) || !knows {
             return Ok(());
         }

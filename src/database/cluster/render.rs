@@ -136,7 +136,12 @@ impl Cluster {
                 let mut made = serde_json::Map::new();
                 for (key, value) in map {
                     let rendered = self.values(member, value)?;
-                    let is_left_away = rendered.as_str() == Some("") && value.as_str() != Some("");
+                    let is_empty = |value: &Value| match value {
+                        Value::String(text) => text.is_empty(),
+                        Value::Object(map) => map.is_empty(),
+                        _ => false,
+                    };
+                    let is_left_away = is_empty(&rendered) && !is_empty(value);
                     if !is_left_away {
                         made.insert(key.clone(), rendered);
                     }

@@ -23,10 +23,24 @@ impl Cluster {
         statements: Vec<String>,
         bounds: Bounds<'_>,
     ) -> Result<Value, DatabaseError> {
+        self.tell_in(hosts, None, statements, bounds).await
+    }
+
+    /// The same in a database, which matters where a connection sees only one.
+    async fn tell_in(
+        &self,
+        hosts: &Hosts,
+        database: Option<&str>,
+        statements: Vec<String>,
+        bounds: Bounds<'_>,
+    ) -> Result<Value, DatabaseError> {
         let Some(member) = self.speaker().filter(|_| !statements.is_empty()) else {
             return Ok(json!([]));
         };
-        let request = self.sql_at(member, statements, STATEMENT)?;
+        let mut request = self.sql_at(member, statements, STATEMENT)?;
+        if let Some(database) = database {
+            request.server.database = Some(database.to_owned());
+        }
         let host = &*hosts[&member.instance.host];
         let tables = probe::sql(host, &request, bounds.stop).await;
         let tables =
@@ -96,7 +110,12 @@ impl Cluster {
                 statements.push(self.with("set_variable", set, &more)?);
             }
         }
-        for member in self.entries().into_iter().skip(1).filter(|_| !statements.is_empty()) {
+        for member in self
+            .entries()
+            .into_iter()
+            .skip(1)
+            .filter(|_| !statements.is_empty())
+        {
             let request = self.sql_at(member, statements.clone(), STATEMENT)?;
             let host = &*hosts[&member.instance.host];
             let told = probe::sql(host, &request, bounds.stop).await;
@@ -192,7 +211,8 @@ impl Cluster {
             .as_ref()
             .unwrap_or(&account.database);
         let statement = self.with("tables", list, &json!({ "database": database }))?;
-        let tables = self.tell(hosts, vec![statement], bounds).await?;
+        let within = Some(&**database);
+        let tables = self.tell_in(hosts, within, vec![statement], bounds).await?;
         for row in tables.as_array().into_iter().flatten() {
             let Some(table) = row.pointer("/0").and_then(Value::as_str) else {
                 continue;
@@ -200,7 +220,7 @@ impl Cluster {
             say(&format!("analyze {table}"));
             let more = json!({ "database": database, "table": table });
             let statement = self.with("analyze", analyze, &more)?;
-            self.tell(hosts, vec![statement], bounds).await?;
+            self.tell_in(hosts, within, vec![statement], bounds).await?;
         }
         Ok(())
     }

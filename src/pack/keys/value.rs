@@ -140,7 +140,7 @@ fn seconds(text: &str) -> Option<f64> {
         let unit = match unit {
             "d" => 86400.0,
             "h" => 3600.0,
-            "m" => 60.0,
+            "m" | "min" => 60.0,
             "s" => 1.0,
             "ms" => 1e-3,
             "us" | "µs" => 1e-6,

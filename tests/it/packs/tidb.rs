@@ -21,7 +21,7 @@ const FIXTURES: &str = "packs/tidb";
 /// Reading the catalogue of keys takes its time.
 static PACKS: LazyLock<Packs> = LazyLock::new(Packs::built_in);
 
-/// An experiment of the project, without what stands before the cluster.
+/// An experiment of the project.
 fn spec(path: &str) -> Spec {
     changed(path, &[])
 }
@@ -36,9 +36,7 @@ fn changed(path: &str, overrides: &[String]) -> Spec {
         environment: &|_| None,
         working_directory: Path::new("/"),
     };
-    let mut spec = load(&request, &[]).unwrap_or_else(|problems| panic!("{problems}"));
-    spec.experiment.load_balancer = None;
-    spec
+    load(&request, &[]).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn plan(spec: &Spec) -> Plan {

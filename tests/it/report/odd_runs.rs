@@ -89,6 +89,105 @@ fn failed_rounds_are_listed_and_in_no_number() {
 }
 
 #[test]
+fn invalid_rounds_are_listed_with_their_reason_and_in_no_number() {
+    let lost = round_id(Kind::OltpReadWrite, 2, "wal", 2);
+    let reason = "`kv@db1` was started again during the measurement";
+    let (_folder, run, rows) = sample(&Sample {
+        invalid: BTreeMap::from([(lost.clone(), reason.to_owned())]),
+        ..small()
+    });
+    // What it measured is kept.
+    let result = &run.results[&lost];
+    assert_eq!(result.status, Status::Invalid);
+    assert!(result.measured.as_ref().unwrap().count > 0);
+    let result = &rows.workloads[0].groups[0].cells[1].results[1];
+    let counts = result.counts;
+    assert_eq!((counts.ok, counts.invalid, counts.failed), (2, 1, 0));
+    assert_eq!(result.summary[&Metric::P99].n, 2);
+    assert!(result.rounds[1].values.is_empty());
+    let comparison = &result.comparison[&Metric::Throughput];
+    assert_eq!((comparison.n, comparison.dropped), (2, 1));
+    assert!(
+        comparison
+            .said
+            .ends_with("1 pair left out, one side is not good")
+    );
+    assert_eq!(rows.failures.len(), 1);
+    assert_eq!(rows.failures[0].status, Status::Invalid);
+    assert!(notes(&rows, "1 round invalid"));
+    let page = render_all(&rows);
+    assert!(page.contains("1 invalid") && page.contains("<td>invalid</td>"));
+    assert!(page.contains("`kv@db1` was started again"));
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(text.contains("11 good, 0 failed, 1 invalid, 0 skipped"));
+    let csv = render(&rows, Format::Csv, None).unwrap();
+    let of_round: Vec<&str> = csv.lines().filter(|l| l.contains(&lost)).collect();
+    assert_eq!(of_round.len(), 1);
+    assert!(of_round[0].contains(",invalid,,,,,,"), "{}", of_round[0]);
+    assert!(of_round[0].ends_with(reason));
+}
+
+#[test]
+fn what_good_rounds_say_of_themselves_is_a_warning_that_names_them() {
+    let id = |repetition| round_id(Kind::OltpReadWrite, 1, "wal", repetition);
+    let restless = |what| format!("not quiet when the measurement began: {what}");
+    let (_folder, _run, rows) = sample(&Sample {
+        noted: BTreeMap::from([
+            (id(1), restless("leaders are balanced")),
+            (id(2), restless("no operators")),
+            (id(3), "connections uneven: db1 40, db2 8".to_owned()),
+        ]),
+        ..small()
+    });
+    let text = |words: &str| {
+        let mut all = rows.notes.iter();
+        let found = all.find(|n| n.text.contains(words)).unwrap();
+        assert_eq!(found.weight, Weight::Warning);
+        found.text.clone()
+    };
+    assert_eq!(
+        text("Not quiet"),
+        "Not quiet when the measurement began in 2 rounds: oltp_read_write.t1.wal.r1 (leaders are balanced), \
+         oltp_read_write.t1.wal.r2 (no operators)."
+    );
+    assert_eq!(
+        text("uneven"),
+        "Connections uneven in 1 round: oltp_read_write.t1.wal.r3 (db1 40, db2 8)."
+    );
+    // They are good all the same.
+    assert_eq!(rows.run.rounds.ok, 12);
+    render_all(&rows);
+}
+
+#[test]
+fn keys_of_the_effective_configuration_that_differ_are_shown_and_many_are_folded() {
+    let (_folder, _run, rows) = sample(&Sample { keys: 3, ..small() });
+    let found = rows.configuration.iter().map(|d| (&*d.key, d.asked));
+    let found: Vec<_> = found.collect();
+    let expected = [
+        ("journal-mode", true),
+        ("section.key-01", false),
+        ("section.key-02", false),
+    ];
+    assert_eq!(found, expected);
+    let page = render_all(&rows);
+    assert!(page.contains("section.key-01") && page.contains("wal 1"));
+    assert!(!page.contains("3 keys</summary>"));
+    let text = render(&rows, Format::Markdown, None).unwrap();
+    assert!(text.contains("| sqlite | journal-mode | delete 0 | wal 0 | the experiment |"));
+    let (_folder, _run, many) = sample(&Sample {
+        keys: 31,
+        ..small()
+    });
+    assert!(render_all(&many).contains("<summary>31 keys</summary>"));
+    let text = render(&many, Format::Markdown, None).unwrap();
+    assert!(text.contains("<details>\n<summary>31 keys</summary>\n\n| Component |"));
+    // A system that tells nothing has no such table.
+    let (_folder, _run, none) = sample(&small());
+    assert!(!render_all(&none).contains("What differs</h3>"));
+}
+
+#[test]
 fn a_retried_round_counts_once_and_its_first_attempt_is_listed() {
     let round = round_id(Kind::OltpReadWrite, 1, "delete", 1);
     let (_folder, _run, rows) = sample(&Sample {
@@ -102,7 +201,7 @@ fn a_retried_round_counts_once_and_its_first_attempt_is_listed() {
     assert_eq!(rows.execution.len(), 13);
     assert!(notes(
         &rows,
-        "1 attempt failed and had another attempt: oltp_read_write.t1.delete.r1."
+        "1 attempt was not good and had another attempt: oltp_read_write.t1.delete.r1."
     ));
     render_all(&rows);
 }

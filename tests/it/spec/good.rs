@@ -1,13 +1,13 @@
 //! What a spec may say, and what it then means.
 
-use assay::pack::settings;
+use assay::pack;
 use assay::spec::{Check, Name, Problem, Setting};
 
 use super::support::{Folder, SMALL, load_small, load_text};
 
 /// The value of a tunable of a variant.
 fn tunable(spec: &assay::spec::Spec, variant: &str, name: &str) -> String {
-    settings::text(&spec.experiment.variants[variant].config["sqlite"][name].0)
+    pack::text(&spec.experiment.variants[variant].config["sqlite"][name].0)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn anchors_and_merge_keys_are_followed_and_what_is_written_wins() {
         let config = &spec.experiment.variants[variant].config["sqlite"];
         config
             .iter()
-            .map(|(name, value)| format!("{name}={}", settings::text(&value.0)))
+            .map(|(name, value)| format!("{name}={}", pack::text(&value.0)))
             .collect::<Vec<_>>()
             .join(" ")
     };
