@@ -106,7 +106,7 @@ fn a_tunable_or_a_variable_that_does_not_take_effect_fails_the_deployment_with_b
     let said = site.run(&[
         r#"variants={"tunable": {"version": "v6.1.2"}, "variable": {"version": "v6.1.3"}}"#,
     ]);
-    assert_eq!(said.code, Some(4), "{said:?}");
+    assert_eq!(said.code, Some(3), "{said:?}");
     let failed = site.events("deployment_failed");
     let reason = |of: &str| {
         let event = failed.iter().find(|event| event["deployment"] == of);
@@ -188,5 +188,8 @@ fn data_of_another_cluster_is_refused() {
     site.host().run(&gone);
     let said = site.says("start", &["--set", "rounds.limits.start=8s"]);
     assert_eq!(said.code, Some(3), "{said:?}");
-    said.names(&["`tikv-20160@db`", "cluster ID mismatch"]);
+    said.names(&[
+        "the unit `assay-cluster-one-tikv-20160.service` ended with status 1 instead of running",
+        "cluster ID mismatch",
+    ]);
 }
