@@ -12,7 +12,7 @@ use super::args::{Deployments, Destroy, Experiment, Global, Status};
 use super::error::{Code, Failure};
 use super::reach::{Hosts, Purpose, Reach, packages, with_hosts};
 use super::{inputs, output, signals, text};
-use crate::database::{Cluster, Database as _, DatabaseError, InstanceStatus, Parts, Work};
+use crate::database::{self, Database, DatabaseError, InstanceStatus, Parts, Work};
 use crate::host::{Bounds, Claim};
 use crate::pack::{Packs, Programs};
 use crate::plan::{Deployment, Plan};
@@ -70,7 +70,7 @@ impl Meant {
         &self,
         claim: Option<Claim<'_>>,
         mut work: impl for<'w> AsyncFnMut(
-            &'w Cluster,
+            &'w dyn Database,
             &'w Deployment,
             Work<'w>,
         ) -> Result<T, DatabaseError>,
@@ -95,7 +95,7 @@ impl Meant {
                     packages: &packages,
                     reveal: &|text| self.spec.secrets.reveal(text),
                 };
-                let cluster = Cluster::new(parts)?;
+                let cluster = database::of(parts)?;
                 let limit = deployment
                     .prepare
                     .first()
@@ -107,7 +107,7 @@ impl Meant {
                         tracing::info!("{}: {what}", deployment.id);
                     },
                 };
-                let came_to = work(&cluster, deployment, work_with).await;
+                let came_to = work(&*cluster, deployment, work_with).await;
                 let hide = |error: DatabaseError| {
                     let failure = Failure::from(error);
                     failure.hidden(&|text| self.spec.secrets.hide(text))

@@ -1,6 +1,7 @@
 //! What of an experiment its systems cannot do: roles, instances, ports, folders, versions, tunables, drivers.
 
 mod asked;
+mod engine;
 mod instances;
 mod placement;
 

@@ -82,6 +82,16 @@ pub enum DatabaseError {
         /// The conditions that do not hold.
         condition: String,
     },
+    /// TiUP failed.
+    #[error("`{command}` {ended}: {said}")]
+    Tiup {
+        /// The command.
+        command: String,
+        /// How it ended: `ended with status 1`.
+        ended: String,
+        /// Its own last lines.
+        said: String,
+    },
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
@@ -112,6 +122,7 @@ impl DatabaseError {
             Self::Restless { .. } => Some(
                 "give it longer with `rounds.settle.timeout`, or `rounds.settle.at_limit: warn`".to_owned(),
             ),
+            Self::Tiup { said, .. } => tiup_hint(said),
             _ => None,
         }
     }
@@ -133,7 +144,25 @@ impl DatabaseError {
             | Self::NotEffective { .. }
             | Self::Version { .. }
             | Self::Restless { .. }
+            | Self::Tiup { .. }
             | Self::Other(_) => None,
         }
     }
+}
+
+/// What to do about something that TiUP said.
+fn tiup_hint(said: &str) -> Option<String> {
+    let said = said.to_ascii_lowercase();
+    let hint = if said.contains("conflict") {
+        "TiUP keeps the ports and folders of all its clusters apart: give each variant a `topology` with ports of its own"
+    } else if said.contains("no such file or directory") && said.contains("env:") {
+        "install TiUP on this machine, or say where it is with `deploy.tiup`"
+    } else if said.contains("could not be saved") {
+        "TiUP does not change ports, folders and hosts of a cluster: `assay destroy` it, and deploy it anew"
+    } else if said.contains("unknown flag") {
+        "assay needs `tiup cluster` 1.12 or newer: `tiup update --self && tiup update cluster`"
+    } else {
+        return None;
+    };
+    Some(hint.to_owned())
 }

@@ -4,8 +4,10 @@
 mod check;
 mod cluster;
 mod error;
+mod external;
 mod needs;
 mod sqlite;
+mod tiup;
 mod tunables;
 
 use std::collections::BTreeMap;
@@ -26,8 +28,11 @@ pub use tunables::{Judged, Machine, tunables};
 use crate::host::{Bounds, Host, Pending};
 use crate::pack::{Packs, Programs};
 use crate::plan::{Deployment, Target};
+use crate::service::Removed;
 use crate::snapshot::Marker;
-use crate::spec::Settle;
+use crate::spec::{Engine, Settle};
+use external::External;
+use tiup::Tiup;
 
 /// The folder of results in a deployment's on a client.
 const RESULTS: &str = "out";
@@ -45,6 +50,9 @@ pub struct Effective {
     /// All that its processes say of their configuration, by component or instance; kept whole, compared by nobody.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub whole: BTreeMap<String, serde_json::Value>,
+    /// What it was not asked, or did not tell; only of a cluster that somebody else made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unasked: Vec<String>,
 }
 
 /// A folder of data and its snapshot, on one host.
@@ -109,8 +117,7 @@ pub trait Database: Send + Sync {
 
     /// Waits until it is quiet. Returns what was not at the limit, when that is only worth a warning.
     fn settle<'a>(&'a self, settle: &'a Settle, work: Work<'a>) -> Done<'a, Option<String>> {
-        let _ = settle;
-        let _ = work;
+        let _ = (settle, work);
         Box::pin(async { Ok(None) })
     }
 
@@ -124,6 +131,23 @@ pub trait Database: Send + Sync {
     fn spread<'a>(&'a self, work: Work<'a>) -> Done<'a, Option<Spread>> {
         let _ = work;
         Box::pin(async { Ok(None) })
+    }
+
+    /// How every instance is, in the order in which they are started.
+    fn status<'a>(&'a self, work: Work<'a>) -> Done<'a, Vec<InstanceStatus>> {
+        let _ = work;
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Removes it from its hosts, or only says what would be removed. By host.
+    fn remove<'a>(
+        &'a self,
+        dry_run: bool,
+        keep_data: bool,
+        work: Work<'a>,
+    ) -> Done<'a, BTreeMap<String, Removed>> {
+        let _ = (dry_run, keep_data, work);
+        Box::pin(async { Ok(BTreeMap::new()) })
     }
 
     /// Stops it cleanly; no process of it is left and its files are complete. Stopping a stopped one is no error.
@@ -182,6 +206,10 @@ pub fn of(parts: Parts<'_>) -> Result<Box<dyn Database>, DatabaseError> {
     let pack = parts.packs.get(&parts.deployment.system)?;
     match pack.form.programs {
         Programs::Builtin => Ok(Box::new(Sqlite::new(parts))),
-        Programs::Packages | Programs::Installed => Ok(Box::new(Cluster::new(parts)?)),
+        Programs::Packages | Programs::Installed => match parts.deployment.deploy.engine {
+            Engine::Assay => Ok(Box::new(Cluster::new(parts)?)),
+            Engine::Tiup => Ok(Box::new(Tiup::new(parts)?)),
+            Engine::External => Ok(Box::new(External::new(parts)?)),
+        },
     }
 }

@@ -20,7 +20,7 @@ use super::settings::Settings;
 use super::version::{Version, VersionRange};
 
 /// What is known of the keys and variables of a system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keys(Catalogue);
 
 /// What a setting is judged by, besides itself.

@@ -39,7 +39,7 @@ const FOLDER: &str = "templates";
 const LIMIT: u64 = 4 << 20;
 
 /// A system as its pack says it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pack {
     /// The system's name.
     pub name: String,

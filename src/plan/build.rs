@@ -6,11 +6,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::instance::instances;
 use super::order::{Slot, arrange};
-use super::{Action, Balancer, Cell, Deployment, Measure, Plan, Round, Step};
+use super::{Action, Balancer, Cell, Deployment, Instance, Login, Measure, Plan, Round, Step};
 use crate::pack::settings::flatten;
 use crate::pack::{self, PackError, Packs, Programs};
 use crate::spec::{
-    Config, Dataset, Engine, Experiment, Inventory, Limits, Name, Placement, Restore, Variant,
+    Config, Dataset, Deploy, Engine, Experiment, Inventory, Name, Placement, Restore, Variant,
     Workload,
 };
 use crate::units::Duration;
@@ -37,6 +37,8 @@ pub fn build(
         .iter()
         .map(|(name, variant)| deployment(experiment, inventory, packs, (name, variant), seed))
         .collect::<Result<_, _>>()?;
+    let mut deployments = deployments;
+    load_once(&mut deployments);
     let rounds = rounds(experiment, &deployments, seed);
     Ok(Plan {
         format: FORMAT,
@@ -117,7 +119,6 @@ fn deployment(
         topology,
         clients,
         config: merged(&cluster.config, &variant.config),
-        instances: deployed,
         variables: cluster
             .variables
             .iter()
@@ -136,14 +137,22 @@ fn deployment(
             .or(pack.form.user.as_ref())
             .map(ToString::to_string),
         tls: cluster.tls,
-        deploy: experiment.deploy.clone(),
+        deploy: Deploy {
+            addresses: experiment.addresses_of(variant).to_vec(),
+            ..experiment.deploy.clone()
+        },
+        logins: match experiment.deploy.engine {
+            Engine::Tiup => logins(inventory, &deployed),
+            Engine::Assay | Engine::External => BTreeMap::new(),
+        },
+        instances: deployed,
         balancer: balancer.map(|b| Balancer {
             system: balancing.as_ref().map(|(_, pack)| pack.name.clone()),
             address: b.address.clone(),
             uneven: b.uneven.unwrap_or(UNEVEN),
         }),
         fingerprint: String::new(),
-        prepare: prepare(experiment, &experiment.rounds.limits),
+        prepare: prepare(experiment),
     };
     let shape = serde_json::to_string(&(
         (&made.system, &made.version, &made.topology, &made.config),
@@ -152,7 +161,10 @@ fn deployment(
         experiment.snapshot.method,
         seed,
     ));
-    made.fingerprint = digest(&[&shape.expect("a deployment is plain data")]);
+    let shape = shape.expect("a deployment is plain data");
+    let there = made.deploy.addresses.iter().map(String::as_str);
+    let parts: Vec<&str> = std::iter::once(&*shape).chain(there).collect();
+    made.fingerprint = digest(&parts);
     Ok(made)
 }
 
@@ -189,20 +201,52 @@ fn merged(cluster: &Config, variant: &Config) -> BTreeMap<String, BTreeMap<Strin
     all
 }
 
-fn prepare(experiment: &Experiment, limits: &Limits) -> Vec<Step> {
+/// How TiUP reaches the hosts of instances.
+fn logins(inventory: &Inventory, instances: &[Instance]) -> BTreeMap<String, Login> {
+    let login = |instance: &Instance| {
+        let host = inventory.hosts.get(instance.host.as_str())?;
+        let address = host.address.clone();
+        let login = Login {
+            address: address.unwrap_or_else(|| instance.address.clone()),
+            port: host.port,
+            user: host.user.clone(),
+            identity_file: host.identity_file.clone(),
+        };
+        Some((instance.host.clone(), login))
+    };
+    instances.iter().filter_map(login).collect()
+}
+
+/// Variants of one cluster that is there already share its data: it is loaded for the first of them.
+fn load_once(deployments: &mut [Deployment]) {
+    let mut loaded: BTreeSet<Vec<String>> = BTreeSet::new();
+    for deployment in deployments {
+        let is_external = deployment.deploy.engine == Engine::External;
+        if is_external && !loaded.insert(deployment.deploy.places()) {
+            let is_load = |step: &Step| matches!(step.action, Action::Load(_));
+            deployment.prepare.retain(|step| !is_load(step));
+        }
+    }
+}
+
+fn prepare(experiment: &Experiment) -> Vec<Step> {
+    let limits = &experiment.rounds.limits;
     let datasets: &[Dataset] = &experiment.dataset.0;
-    let mut steps = vec![
-        step(Action::Deploy, limits.start),
-        step(Action::Start, limits.start),
-    ];
-    steps.extend(
-        datasets
-            .iter()
-            .map(|d| step(Action::Load(d.clone()), limits.load)),
-    );
-    steps.push(step(Action::Stop, limits.start));
-    steps.push(step(Action::Snapshot, limits.snapshot));
-    steps
+    let loads = datasets
+        .iter()
+        .map(|d| step(Action::Load(d.clone()), limits.load));
+    let start = step(Action::Start, limits.start);
+    match experiment.deploy.engine {
+        Engine::External => [start].into_iter().chain(loads).collect(),
+        Engine::Assay | Engine::Tiup => [step(Action::Deploy, limits.start), start]
+            .into_iter()
+            .chain(loads)
+            .chain([
+                step(Action::Stop, limits.start),
+                step(Action::Snapshot, limits.snapshot),
+            ])
+            .collect(),
+    }
 }
 
 fn step(action: Action, limit: Duration) -> Step {
@@ -314,7 +358,8 @@ fn round(
     };
     let limits = &rounds.limits;
     let longest = Duration(rounds.warmup.0 + rounds.duration.0 + limits.grace.0);
-    let has_settle = !deployment.instances.is_empty();
+    let is_external = deployment.deploy.engine == Engine::External;
+    let has_settle = is_external || !deployment.instances.is_empty();
     let deployment = deployment.id.as_str();
     let mut steps = Vec::new();
     if restore {
@@ -327,7 +372,9 @@ fn round(
         steps.push(step(Action::Settle(settle), limit));
     }
     steps.push(step(Action::Measure(measure), longest));
-    steps.push(step(Action::Stop, limits.start));
+    if !is_external {
+        steps.push(step(Action::Stop, limits.start));
+    }
     steps.push(step(Action::Collect, limits.snapshot));
     Round {
         id: format!("{}.{deployment}.{}", cell.id, slot.repetition),

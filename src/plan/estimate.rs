@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Action, Plan, Step};
-use crate::spec::{Dataset, Schema};
+use crate::spec::{Dataset, Engine, Schema};
 
 /// Rows loaded per second.
 const LOAD_ROWS_PER_S: f64 = 60_000.0;
@@ -46,7 +46,10 @@ impl Estimate {
 pub fn estimate(plan: &Plan) -> Estimate {
     let bytes = data_bytes(plan);
     let of = |steps: &[Step]| -> f64 { steps.iter().map(|s| step_s(s, bytes)).sum() };
-    let deployments = u64::try_from(plan.deployments.len()).expect("deployments are few");
+    // What is there already lies on no host of the plan.
+    let own = plan.deployments.iter();
+    let own = own.filter(|d| d.deploy.engine != Engine::External).count();
+    let deployments = u64::try_from(own).expect("deployments are few");
     Estimate {
         prepare_s: plan.deployments.iter().map(|d| of(&d.prepare)).sum(),
         rounds_s: plan.rounds.iter().map(|r| of(&r.steps)).sum(),

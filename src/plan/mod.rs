@@ -115,6 +115,9 @@ pub struct Deployment {
     /// Who deploys it.
     #[serde(default)]
     pub deploy: Deploy,
+    /// How TiUP reaches its hosts, where that deploys; the port and the user are ssh's own if they are not given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logins: BTreeMap<String, Login>,
     /// What stands between clients and the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balancer: Option<Balancer>,
@@ -122,6 +125,22 @@ pub struct Deployment {
     pub fingerprint: String,
     /// What is done once, before its first round.
     pub prepare: Vec<Step>,
+}
+
+/// How a host is reached over SSH by another program than assay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// Its address.
+    pub address: String,
+    /// The port of sshd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The user to log in as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The private key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_file: Option<String>,
 }
 
 /// What stands between clients and a system.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Action, Deployment, Estimate, Plan, Round, Step};
-use crate::spec::{Order, Restore};
+use crate::spec::{Engine, Order, Restore};
 use crate::units::Bytes;
 
 impl Action {
@@ -81,11 +81,15 @@ fn head(out: &mut String, plan: &Plan) {
 }
 
 fn deployment(out: &mut String, d: &Deployment) {
-    let hosts: Vec<String> = d
-        .topology
-        .iter()
+    let roles = d.topology.iter();
+    let mut hosts: Vec<String> = roles
         .map(|(role, hosts)| format!("{role} on {}", hosts.join(", ")))
         .collect();
+    match d.deploy.engine {
+        Engine::Assay => {}
+        Engine::Tiup => hosts.push("deployed by TiUP".to_owned()),
+        Engine::External => hosts.push(format!("there at {}", d.deploy.addresses.join(", "))),
+    }
     writeln!(
         out,
         "  {}  {}  {}",

@@ -64,9 +64,18 @@ fn cut(escaped: &str, limit: usize, whole: &str) -> String {
 
 /// Refuses what is no name of a unit of assay.
 pub(super) fn check(name: &str) -> Result<(), ServiceError> {
+    if !name.starts_with(PREFIX) {
+        let why = "the name of a unit begins with `assay-`";
+        return Err(ServiceError::refused(name, why));
+    }
+    check_any(name)
+}
+
+/// Refuses what is no name of a unit of anybody.
+pub(super) fn check_any(name: &str) -> Result<(), ServiceError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte);
-    let why = if !name.starts_with(PREFIX) {
-        "the name of a unit begins with `assay-`"
+    let why = if name.starts_with('-') {
+        "the name of a unit does not begin with a dash"
     } else if !name.ends_with(SUFFIX) {
         "the name of a unit ends in `.service`"
     } else if !name.bytes().all(is_plain) || name.len() > 200 {

@@ -112,12 +112,12 @@ pub struct State {
     pub exit: Option<Exit>,
 }
 
-/// Looks at units, at the time `now` in µs of Unix time.
+/// Looks at units, those of others too, at the time `now` in µs of Unix time.
 ///
 /// # Errors
-/// A name is none of a unit of assay, or systemd does not answer.
+/// A name is none of a unit, or systemd does not answer.
 pub fn status(request: &Status, systemd: &Systemd, now: i64) -> Result<Vec<State>, ServiceError> {
-    let units = names(&request.units)?;
+    let units = each(&request.units, name::check_any)?;
     if units.is_empty() {
         return Ok(Vec::new());
     }
@@ -136,8 +136,15 @@ pub fn status(request: &Status, systemd: &Systemd, now: i64) -> Result<Vec<State
 
 /// The names of units, each of which is one of assay.
 pub(super) fn names(units: &[String]) -> Result<Vec<&str>, ServiceError> {
+    each(units, name::check)
+}
+
+fn each(
+    units: &[String],
+    check: fn(&str) -> Result<(), ServiceError>,
+) -> Result<Vec<&str>, ServiceError> {
     let checked = units.iter().map(|unit| {
-        name::check(unit)?;
+        check(unit)?;
         Ok(unit.as_str())
     });
     checked.collect()

@@ -19,7 +19,8 @@ pub struct Cluster {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = ["string", "number"], "format" = "assay-version"))]
     pub version: Option<String>,
-    /// role -> hosts or groups of the inventory, or instances with settings of their own
+    /// role -> hosts or groups of the inventory, or instances with settings of their own; an external cluster needs none
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("minProperties" = 1))]
     pub topology: IndexMap<Name, Vec<Placement>>,
     /// tunables of all variants, by component
@@ -271,7 +272,7 @@ pub struct LoadBalancer {
 pub struct Deploy {
     /// who deploys, starts and stops
     pub engine: Engine,
-    /// external: where the cluster can be reached, `host:port` each
+    /// external: where the cluster can be reached, `host:port` each; a variant can have `addresses` of its own
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     /// tiup: the program (default `tiup`)
@@ -280,6 +281,15 @@ pub struct Deploy {
 }
 
 impl Deploy {
+    /// The addresses in an order of their own: two lists of the same ones are the same cluster.
+    #[must_use]
+    pub fn places(&self) -> Vec<String> {
+        let mut places = self.addresses.clone();
+        places.sort();
+        places.dedup();
+        places
+    }
+
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -77,6 +77,16 @@ impl Experiment {
         variant.system.as_ref().unwrap_or(&self.cluster.system)
     }
 
+    /// Where the cluster of a variant can be reached, if it is there already.
+    #[must_use]
+    pub fn addresses_of<'a>(&'a self, variant: &'a Variant) -> &'a [String] {
+        if variant.addresses.is_empty() {
+            &self.deploy.addresses
+        } else {
+            &variant.addresses
+        }
+    }
+
     /// The topology of a variant.
     #[must_use]
     pub fn topology_of<'a>(&'a self, variant: &'a Variant) -> &'a IndexMap<Name, Vec<Placement>> {
@@ -102,6 +112,9 @@ pub struct Variant {
     /// another topology than the cluster's
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub topology: IndexMap<Name, Vec<Placement>>,
+    /// external: where the cluster of this variant can be reached, if not where `deploy.addresses` says
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
     /// tunables by component; they override those of the cluster
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub config: Config,

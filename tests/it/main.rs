@@ -7,6 +7,7 @@ mod support;
 mod cli;
 mod cluster;
 mod documents;
+mod engines;
 mod fake_host;
 mod host;
 mod hosts_cli;

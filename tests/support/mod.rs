@@ -3,6 +3,7 @@
 pub(crate) mod bare_run;
 pub(crate) mod golden;
 pub(crate) mod lab;
+pub(crate) mod mariadb;
 pub(crate) mod mirror;
 pub(crate) mod sample_run;
 

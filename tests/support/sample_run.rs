@@ -286,6 +286,7 @@ impl Sample {
             run_as: None,
             tls: false,
             deploy: Deploy::default(),
+            logins: BTreeMap::new(),
             balancer: None,
             fingerprint: "c0ffee".into(),
             prepare: Vec::new(),
@@ -448,6 +449,7 @@ impl Writer<'_> {
             version,
             config,
             whole: self.whole(variant),
+            unasked: Vec::new(),
         })
         .unwrap();
         let path = self.layout.deployment(variant, 1).join("0-start.json");

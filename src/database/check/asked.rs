@@ -6,18 +6,21 @@ use indexmap::IndexMap;
 
 use super::Check;
 use crate::pack::{Pack, Programs};
-use crate::spec::{Engine, Name, Packages, ResourceControl, Restore, Setting, did_you_mean};
+use crate::spec::{Engine, Name, Packages, Setting, did_you_mean};
 
 impl Check<'_> {
     pub(super) fn engine(&mut self, pack: &Pack) {
         let deploy = &self.experiment.deploy;
         match deploy.engine {
-            Engine::External => self.external(),
-            Engine::Tiup if pack.name != "tidb" => {
-                let message = format!("TiUP deploys TiDB, not {}", pack.name);
-                self.report("deploy.engine", message, None);
+            Engine::External => self.external(pack),
+            Engine::Tiup => self.tiup(),
+            Engine::Assay => {}
+        }
+        for (name, variant) in &self.experiment.variants {
+            if !variant.addresses.is_empty() && deploy.engine != Engine::External {
+                let message = "`addresses` is a key of the engine `external`";
+                self.report_key(format!("variants.{name}.addresses"), message, None);
             }
-            Engine::Assay | Engine::Tiup => {}
         }
         for (key, engine, set) in [
             ("addresses", Engine::External, !deploy.addresses.is_empty()),
@@ -36,54 +39,6 @@ impl Check<'_> {
         if self.experiment.cluster.tls && !pack.form.tls {
             let message = format!("the pack of {} knows no TLS", pack.name);
             self.report_key("cluster.tls", message, None);
-        }
-    }
-
-    /// A cluster that is there is neither deployed nor stopped.
-    fn external(&mut self) {
-        let experiment = self.experiment;
-        if experiment.deploy.addresses.is_empty() {
-            let message = "an external cluster needs `addresses`";
-            let help = "where it can be reached: `addresses: [\"HOST:PORT\"]`".to_owned();
-            self.report("deploy", message, Some(help));
-        }
-        if experiment.snapshot.restore != Restore::Never {
-            let message =
-                "an external cluster is never stopped, so that its data cannot be put back";
-            let help = "write `snapshot: {restore: never}`".to_owned();
-            self.report("snapshot.restore", message, Some(help));
-        }
-        let cluster = &experiment.cluster;
-        let mut deployed = vec![
-            ("load_balancer.host".to_owned(), {
-                let balancer = experiment.load_balancer.as_ref();
-                balancer.is_some_and(|b| b.host.is_some())
-            }),
-            ("cluster.config".to_owned(), !cluster.config.is_empty()),
-            (
-                "cluster.packages".to_owned(),
-                cluster.packages != Packages::default(),
-            ),
-            ("cluster.user".to_owned(), cluster.user.is_some()),
-            (
-                "cluster.deploy_dir".to_owned(),
-                cluster.deploy_dir.is_some(),
-            ),
-            ("cluster.data_dir".to_owned(), cluster.data_dir.is_some()),
-            ("cluster.log_dir".to_owned(), cluster.log_dir.is_some()),
-            (
-                "cluster.resource_control".to_owned(),
-                cluster.resource_control != ResourceControl::default(),
-            ),
-        ];
-        for (name, variant) in &experiment.variants {
-            let path = |key: &str| format!("variants.{name}.{key}");
-            deployed.push((path("config"), !variant.config.is_empty()));
-            deployed.push((path("packages"), variant.packages.is_some()));
-        }
-        for (path, _) in deployed.into_iter().filter(|(_, set)| *set) {
-            let message = "an external cluster is there already: nothing is deployed";
-            self.report_key(path, message, None);
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Check, topology_path};
 use crate::database::tunables;
 use crate::plan::{self, Deployment, Instance};
-use crate::spec::{Name, Placement, Variant};
+use crate::spec::{Engine, Name, Placement, Variant};
 
 impl Check<'_> {
     pub(super) fn instances(&mut self) {
@@ -36,6 +36,10 @@ impl Check<'_> {
                 self.report(path, clash.message, clash.help);
             }
             self.bounds(deployment, &at);
+        }
+        if self.experiment.deploy.engine == Engine::Tiup {
+            self.apart(&plan.deployments);
+            plan.deployments.iter().for_each(|d| self.one_login(d));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::install::{command_of, said};
-use super::{Cluster, DatabaseError, Member};
+use super::{Cluster, DatabaseError, Member, bare};
 use crate::host::{Bounds, Host, ask};
 use crate::pack::{self, Condition, Reading, Test};
 use crate::plan::Address;
@@ -164,8 +164,14 @@ impl Cluster {
                     probe::Address::Socket(_) => None,
                 },
                 address,
-                user: account.user.clone(),
-                password: None,
+                user: match &self.login {
+                    Some(login) => bare(&login.name).to_owned(),
+                    None => account.user.clone(),
+                },
+                password: self.login.as_ref().and_then(|login| {
+                    let password = login.password.clone()?;
+                    Some(password.into())
+                }),
                 database: match member.pack.form.protocol {
                     pack::Protocol::Postgres => Some(account.database.clone()),
                     _ => None,

@@ -34,9 +34,8 @@ impl Cluster {
             let whole = match &member.role().effective {
                 Some(reading) => {
                     let found = self.reading(host, member, reading, bounds).await;
-                    let found =
-                        found.map_err(|e| e.of("cannot read the configuration of", member))?;
-                    Some(by_key(found))
+                    let found = found.map(by_key);
+                    Some(found.map_err(|e| e.of("cannot read the configuration of", member)))
                 }
                 None => None,
             };
@@ -55,6 +54,14 @@ impl Cluster {
                     effective.version = found;
                 }
             }
+            let whole = match whole.transpose() {
+                // Who may only use a cluster may not see all of it.
+                Err(error) if self.is_foreign && error.host().is_none() => {
+                    effective.unasked.push(words(&error));
+                    None
+                }
+                whole => whole?,
+            };
             if let Some(whole) = whole {
                 let took = self.took_effect(member, &whole)?;
                 let component = member.component().to_owned();
@@ -132,6 +139,17 @@ fn found<'a>(known: &'a settings::Settings, key: &str) -> Option<&'a Value> {
             .find(|(name, _)| wanted.contains(&plain(name)))
             .map(|(_, v)| v)
     })
+}
+
+/// An error with its causes.
+fn words(error: &DatabaseError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 /// Rows of keys and values, the last two columns, as a mapping; JSON as it is.

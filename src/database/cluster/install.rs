@@ -8,7 +8,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::render::{EXECUTABLE, PRIVATE};
-use super::{Cluster, DatabaseError, Member, Work, render::Rendered};
+use super::{Cluster, DatabaseError, Hosts, Member, Work, render::Rendered};
 use crate::database::RESULTS;
 use crate::host::{Bounds, Host, ask};
 use crate::pack;
@@ -71,6 +71,57 @@ impl Cluster {
 
     fn here<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Member> {
         self.members.iter().filter(move |m| m.instance.host == host)
+    }
+
+    /// Marks the folders that somebody else's tool puts the cluster into as the deployment's: those above everything, or
+    /// those of data, which that tool has made.
+    pub(in crate::database) async fn claim(
+        &self,
+        data: bool,
+        hosts: &Hosts,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let each = self.host_names().into_iter().map(async |name| {
+            let base = self.base(name);
+            let outside = |root: &PathBuf| !root.starts_with(&base);
+            let folders = self.here(name).flat_map(|member| {
+                let roots = roots(member).filter(outside);
+                let roots = roots.map(|path| (path, None, FOLDER));
+                let data = member.data.clone().filter(|_| data);
+                roots.chain(data.map(|path| (path, member.user.clone(), DATA)))
+            });
+            let folders: BTreeMap<_, _> = folders
+                .map(|(path, owner, mode)| (path, (owner, mode)))
+                .collect();
+            let directory = |(path, (owner, mode))| Directory {
+                path,
+                owner,
+                mode,
+                marked: true,
+            };
+            let request = Install {
+                marker: self.scene.marker.clone(),
+                host_directory: self.directories[name].clone(),
+                directories: folders.into_iter().map(directory).collect(),
+                files: Vec::new(),
+                units: Vec::new(),
+                base,
+            };
+            let _: Installed = ask(&*hosts[name], "service-install", &request, bounds).await?;
+            Ok::<_, DatabaseError>(())
+        });
+        try_join_all(each).await.map(|_| ())
+    }
+
+    /// Removes what an earlier deploy left on all hosts.
+    pub(in crate::database) async fn clear_all(
+        &self,
+        hosts: &Hosts,
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let names = self.host_names().into_iter();
+        let each = names.map(|name| self.clear(&*hosts[name], bounds));
+        try_join_all(each).await.map(|_| ())
     }
 
     /// Removes what an earlier deploy left on a host, data and snapshots included.

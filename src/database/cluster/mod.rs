@@ -28,13 +28,14 @@ pub use self::context::{CONTEXT, context_of};
 pub use self::render::Rendered;
 pub use self::spread::{Connections, Spread};
 pub use self::status::InstanceStatus;
-use super::{Database, DatabaseError, Done, Effective, Parts, Place, Process, Work};
+use super::{Database, DatabaseError, Done, Effective, Hosts, Parts, Place, Process, Work};
 use crate::host::Host;
 use crate::pack::{Pack, Protocol, Role};
 use crate::plan::{self, Address, Deployment, Instance, SqlTarget, Target};
+use crate::service::Removed;
 use crate::service::unit_name;
 use crate::snapshot::Marker;
-use crate::spec::Settle;
+use crate::spec::{Settle, User};
 
 /// An instance with all that is known of it.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ impl Member {
     }
 
     /// The component in `config` whose tunables it takes.
-    fn component(&self) -> &str {
+    pub(super) fn component(&self) -> &str {
         let component = self.role().component.as_ref();
         component.map_or(&*self.instance.role, |name| name.as_str())
     }
@@ -74,6 +75,10 @@ pub struct Cluster {
     pack: Arc<Pack>,
     /// In the order in which they are started.
     members: Vec<Member>,
+    /// Who statements are sent as, where it is not the pack's account.
+    login: Option<User>,
+    /// Whether somebody else made it: what it does not tell is no failure.
+    is_foreign: bool,
     /// Host -> the host's directory for assay.
     directories: BTreeMap<String, PathBuf>,
     /// The folder of packages on this machine.
@@ -88,10 +93,7 @@ impl Cluster {
     /// # Errors
     /// A pack is not there, or a text of it cannot be rendered.
     pub fn new(parts: Parts<'_>) -> Result<Self, DatabaseError> {
-        let directory =
-            |name: &String, host: &Arc<dyn Host>| (name.clone(), host.directory().to_owned());
-        let hosts = parts.hosts.iter();
-        let directories = hosts.map(|(name, host)| directory(name, host)).collect();
+        let directories = directories(parts.hosts);
         Self::on(parts, directories)
     }
 
@@ -105,6 +107,16 @@ impl Cluster {
     ) -> Result<Self, DatabaseError> {
         let deployment = revealed(parts.deployment, parts.reveal);
         let pack = parts.packs.get(&deployment.system)?;
+        Self::made(parts, directories, deployment, pack)
+    }
+
+    /// The cluster of a deployment whose secrets are revealed, of a system as `pack` says it is.
+    pub(super) fn made(
+        parts: Parts<'_>,
+        directories: BTreeMap<String, PathBuf>,
+        deployment: Deployment,
+        pack: Arc<Pack>,
+    ) -> Result<Self, DatabaseError> {
         let entry = pack.form.entry.as_ref();
         let mut cluster = Self {
             scene: Scene {
@@ -115,6 +127,8 @@ impl Cluster {
                 entry: entry.map(|e| (e.role.to_string(), e.port.to_string())),
             },
             members: Vec::new(),
+            login: None,
+            is_foreign: false,
             directories,
             packages: parts.packages.to_owned(),
             trust: tls::Trust::default(),
@@ -122,7 +136,10 @@ impl Cluster {
             deployment,
         };
         for instance in &cluster.deployment.instances {
-            let pack = parts.packs.get(&instance.system)?;
+            let pack = match instance.system == cluster.pack.name {
+                true => Arc::clone(&cluster.pack),
+                false => parts.packs.get(&instance.system)?,
+            };
             cluster.members.push(cluster.member(instance, pack));
         }
         cluster.sort();
@@ -134,6 +151,32 @@ impl Cluster {
             member.context = context;
         }
         Ok(cluster)
+    }
+
+    /// The same cluster, which somebody else made, asked as `login`.
+    pub(super) fn made_by_others(mut self, login: Option<User>) -> Self {
+        self.is_foreign = true;
+        self.login = login;
+        self
+    }
+
+    /// The same cluster with other names of its units, which run as `user`.
+    pub(super) fn with_units(mut self, user: &str, name: impl Fn(&Instance) -> String) -> Self {
+        for member in &mut self.members {
+            member.unit = name(&member.instance);
+            member.user = Some(user.to_owned());
+        }
+        self
+    }
+
+    /// In the order in which they are started.
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// What it is made from, secrets revealed.
+    pub(super) fn deployment(&self) -> &Deployment {
+        &self.deployment
     }
 
     fn member(&self, instance: &Instance, pack: Arc<Pack>) -> Member {
@@ -274,8 +317,15 @@ impl Cluster {
     }
 }
 
+/// The directories of hosts for assay.
+pub(super) fn directories(hosts: &Hosts) -> BTreeMap<String, PathBuf> {
+    let directory =
+        |(name, host): (&String, &Arc<dyn Host>)| (name.clone(), host.directory().to_owned());
+    hosts.iter().map(directory).collect()
+}
+
 /// A host and its port, `[::1]:4000`; without a port, 0.
-fn address_of(text: &str) -> Address {
+pub(super) fn address_of(text: &str) -> Address {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     Address {
         host: host.trim_matches(['[', ']']).to_owned(),
@@ -283,8 +333,13 @@ fn address_of(text: &str) -> Address {
     }
 }
 
+/// A user's name without the hosts that it may come from.
+fn bare(user: &str) -> &str {
+    user.split_once('@').map_or(user, |(name, _)| name)
+}
+
 /// The deployment with the values of secrets in place of their names.
-fn revealed(deployment: &Deployment, reveal: &dyn Fn(&str) -> String) -> Deployment {
+pub(super) fn revealed(deployment: &Deployment, reveal: &dyn Fn(&str) -> String) -> Deployment {
     fn walk(value: &mut Value, reveal: &dyn Fn(&str) -> String) {
         match value {
             Value::String(text) if text.contains("${env:") => *text = reveal(text),
@@ -338,6 +393,19 @@ impl Database for Cluster {
         Box::pin(self.running(work))
     }
 
+    fn status<'a>(&'a self, work: Work<'a>) -> Done<'a, Vec<InstanceStatus>> {
+        Box::pin(self.instances(work))
+    }
+
+    fn remove<'a>(
+        &'a self,
+        dry_run: bool,
+        keep_data: bool,
+        work: Work<'a>,
+    ) -> Done<'a, BTreeMap<String, Removed>> {
+        Box::pin(self.clear_away(dry_run, keep_data, work))
+    }
+
     fn spread<'a>(&'a self, work: Work<'a>) -> Done<'a, Option<Spread>> {
         Box::pin(self.connections(work))
     }
@@ -348,11 +416,9 @@ impl Database for Cluster {
 
     fn target(&self) -> Target {
         let account = &self.pack.form.account;
-        let (user, password) = match self.deployment.users.first() {
-            Some(user) => (
-                user.name.split('@').next().unwrap_or_default().to_owned(),
-                user.password.clone(),
-            ),
+        let login = self.login.as_ref().or(self.deployment.users.first());
+        let (user, password) = match login {
+            Some(user) => (bare(&user.name).to_owned(), user.password.clone()),
             None => (account.user.clone(), None),
         };
         let database = self

@@ -187,7 +187,7 @@ impl Cluster {
     }
 
     /// The tunables that the experiment asks of a member, by dotted key.
-    pub(super) fn asked(&self, member: &Member) -> pack::settings::Settings {
+    pub(in crate::database) fn asked(&self, member: &Member) -> pack::settings::Settings {
         let config = self.deployment.config.get(member.component());
         let own = pack::settings::flatten(&member.instance.config).unwrap_or_default();
         let is_balancer = member.instance.system != self.pack.name;

@@ -26,21 +26,59 @@ impl Cluster {
             say(&format!("start {}", first.instance.role));
             self.start_stage(hosts, stage, left()).await?;
             say(&format!("until {} answers", first.instance.role));
-            let each = stage.iter().map(async |member| {
-                let host = &*hosts[&member.instance.host];
-                let ready = self.ready(host, member, left()).await;
-                match ready {
-                    Ok(()) => Ok(()),
-                    Err(error) => Err(self.why_not(host, member, error, bounds).await),
-                }
-            });
-            try_join_all(each).await?;
+            self.stage_is_ready(hosts, stage, left()).await?;
         }
         self.learn_trust(hosts, left()).await?;
+        let bounds = left();
+        self.as_asked(Work { hosts, bounds, say }).await
+    }
+
+    /// Waits until everything answers that somebody else started, and reads back what runs.
+    pub(in crate::database) async fn found(
+        &self,
+        work: Work<'_>,
+    ) -> Result<Effective, DatabaseError> {
+        let Work { hosts, bounds, say } = work;
+        let begun = Instant::now();
+        let left = || Bounds {
+            limit: bounds.limit.saturating_sub(begun.elapsed()),
+            stop: bounds.stop,
+        };
+        for stage in self.stages() {
+            if let Some(first) = stage.first() {
+                say(&format!("until {} answers", first.instance.role));
+                self.stage_is_ready(hosts, stage, left()).await?;
+            }
+        }
+        let bounds = left();
+        self.as_asked(Work { hosts, bounds, say }).await
+    }
+
+    /// Sets the variables, and reads everything back.
+    async fn as_asked(&self, work: Work<'_>) -> Result<Effective, DatabaseError> {
+        let Work { hosts, bounds, say } = work;
+        let begun = Instant::now();
         say("variables");
-        self.set_variables(hosts, left()).await?;
+        self.set_variables(hosts, bounds).await?;
         say("effective configuration");
-        self.effective(hosts, left()).await
+        let limit = bounds.limit.saturating_sub(begun.elapsed());
+        self.effective(hosts, Bounds { limit, ..bounds }).await
+    }
+
+    async fn stage_is_ready(
+        &self,
+        hosts: &Hosts,
+        stage: &[Member],
+        bounds: Bounds<'_>,
+    ) -> Result<(), DatabaseError> {
+        let each = stage.iter().map(async |member| {
+            let host = &*hosts[&member.instance.host];
+            match self.ready(host, member, bounds).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.why_not(host, member, error, bounds).await),
+            }
+        });
+        try_join_all(each).await.map(|_| ())
     }
 
     async fn start_stage(

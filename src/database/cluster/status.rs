@@ -50,10 +50,10 @@ pub struct InstanceStatus {
 
 impl Cluster {
     /// How every instance is, in the order in which they are started.
-    ///
-    /// # Errors
-    /// A host cannot be asked.
-    pub async fn status(&self, work: Work<'_>) -> Result<Vec<InstanceStatus>, DatabaseError> {
+    pub(super) async fn instances(
+        &self,
+        work: Work<'_>,
+    ) -> Result<Vec<InstanceStatus>, DatabaseError> {
         let Work { hosts, bounds, .. } = work;
         let states = self.states(hosts, bounds).await?;
         let leader = tidb::leader(self, hosts, bounds).await;
@@ -127,10 +127,7 @@ impl Cluster {
     }
 
     /// Removes it from its hosts, or only says what would be removed. By host.
-    ///
-    /// # Errors
-    /// A host failed, or something cannot be removed.
-    pub async fn remove(
+    pub(super) async fn clear_away(
         &self,
         dry_run: bool,
         keep_data: bool,

@@ -136,9 +136,9 @@ pub fn agent_start(file: &SqliteFile) -> Result<Effective, SqliteError> {
         }
     }
     Ok(Effective {
-        whole: BTreeMap::new(),
         version,
         config: BTreeMap::from([(COMPONENT.to_owned(), found)]),
+        ..Effective::default()
     })
 }
 

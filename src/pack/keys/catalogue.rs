@@ -10,7 +10,7 @@ use super::value::{Kind, plain};
 use crate::pack::settings::Settings;
 use crate::pack::version::{Version, VersionRange};
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Catalogue {
     pub(super) covers: VersionRange,
@@ -24,7 +24,7 @@ pub(super) struct Catalogue {
     pub(super) changes: Vec<Change>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Component {
     pub(super) covers: Option<VersionRange>,
@@ -37,7 +37,7 @@ pub(super) struct Component {
     pub(super) keys: BTreeMap<String, Key>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Section {
     #[serde(default)]

@@ -2,19 +2,21 @@
 
 use indexmap::IndexMap;
 
-use super::super::{Inventory, Name, Placement};
+use super::super::{Engine, Inventory, Name, Placement};
 use super::{Findings, View, repeated};
 
 /// The roles of the cluster, and of variants with a topology of their own, and their hosts. What roles there are is the
 /// pack's to say.
 pub(super) fn topology(view: View<'_>, findings: &mut Findings) {
     let experiment = view.experiment;
-    roles(
-        "cluster.topology",
-        &experiment.cluster.topology,
-        view,
-        findings,
-    );
+    let path = "cluster.topology";
+    let is_deployed = experiment.deploy.engine != Engine::External;
+    if is_deployed && experiment.cluster.topology.is_empty() && view.has(path) {
+        let message = "the key `topology` is missing".to_owned();
+        let help = "`topology`: role -> hosts or groups of the inventory";
+        findings.value("cluster".to_owned(), message, help.to_owned());
+    }
+    roles(path, &experiment.cluster.topology, view, findings);
     for (name, variant) in &experiment.variants {
         let path = format!("variants.{name}.topology");
         roles(&path, &variant.topology, view, findings);
