@@ -34,6 +34,9 @@ use crate::spec::{Engine, Settle};
 use external::External;
 use tiup::Tiup;
 
+/// The folder of results in a deployment's on a client.
+const RESULTS: &str = "out";
+
 /// The hosts of a plan by their names.
 pub type Hosts = BTreeMap<String, Arc<dyn Host>>;
 
@@ -179,6 +182,12 @@ impl Parts<'_> {
             experiment: self.experiment.to_owned(),
             deployment: self.deployment.id.clone(),
         }
+    }
+
+    /// The folder on a client that a driver leaves results in.
+    #[must_use]
+    pub fn results(&self, client: &str) -> PathBuf {
+        self.base(client).join(RESULTS)
     }
 
     /// The deployment's folder on a host.

@@ -96,7 +96,7 @@ impl Site {
                 .map(|host| (host_of(host), parts.base(host)))
                 .collect(),
             client: host_of(client),
-            output: parts.base(client).join("out"),
+            output: parts.results(client),
             marker,
             database,
         }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::render::{EXECUTABLE, PRIVATE};
 use super::{Cluster, DatabaseError, Hosts, Member, Work, render::Rendered};
+use crate::database::RESULTS;
 use crate::host::{Bounds, Host, ask};
 use crate::pack;
 use crate::service::{
@@ -142,7 +143,11 @@ impl Cluster {
     #[must_use]
     pub fn removal(&self, host: &str) -> Removal {
         let marker = &self.scene.marker;
-        let base = self.base(host);
+        let base = match self.here(host).next() {
+            Some(_) => self.base(host),
+            // On a host of its clients alone there are only results, and the folders that lead to them.
+            None => self.base(host).join(RESULTS),
+        };
         let roots = self.here(host).flat_map(roots);
         let elsewhere = roots.filter(|root| !root.starts_with(&base));
         Removal {

@@ -134,7 +134,8 @@ impl Cluster {
         work: Work<'_>,
     ) -> Result<BTreeMap<String, Removed>, DatabaseError> {
         let Work { hosts, bounds, .. } = work;
-        let names = self.host_names();
+        let mut names = self.host_names();
+        names.extend(self.deployment.clients.iter().map(|name| &**name));
         let each = names.into_iter().map(async |name| {
             let host = &*hosts[name];
             let removal = self.removal(name);

@@ -1,5 +1,6 @@
 //! Stops a cluster: role after role, in the reverse of the order in which they are started. The processes are gone then.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -7,7 +8,7 @@ use futures::future::join_all;
 use super::start::by_host;
 use super::{Cluster, DatabaseError, Member, Work};
 use crate::database::Hosts;
-use crate::host::{Bounds, ask};
+use crate::host::{Bounds, HostError, ask};
 use crate::service::{Stop, Stopped};
 
 /// What a host is given to kill those that do not end within their limit, and to say so.
@@ -18,24 +19,40 @@ impl Cluster {
     pub(super) async fn bring_down(&self, work: Work<'_>) -> Result<(), DatabaseError> {
         let Work { hosts, bounds, say } = work;
         let mut done = Ok(());
+        let mut unreachable = BTreeSet::new();
         for stage in self.stages().into_iter().rev() {
             let Some(first) = stage.first() else {
                 continue;
             };
             say(&format!("stop {}", first.instance.role));
             let limit = first.role().unit.timeout_stop.0.min(bounds.limit);
-            let here = Bounds {
+            let bounds = Bounds {
                 limit: limit + KILLING,
                 stop: bounds.stop,
             };
-            let each = by_host(stage)
-                .into_iter()
-                .map(async |(name, members)| stop_on(hosts, name, &members, limit, here).await);
-            let stopped: Result<(), _> = join_all(each).await.into_iter().collect();
-            done = done.and(stopped);
+            let mut here = by_host(stage);
+            here.retain(|name, _| !unreachable.contains(name));
+            let each = here.into_iter().map(async |(name, members)| {
+                let stopped = stop_on(hosts, name, &members, limit, bounds).await;
+                (name, stopped)
+            });
+            for (name, stopped) in join_all(each).await {
+                if stopped.as_ref().is_err_and(is_unreachable) {
+                    unreachable.insert(name);
+                }
+                done = done.and(stopped);
+            }
         }
         done
     }
+}
+
+/// Whether there is no use in asking the same host for more.
+fn is_unreachable(error: &DatabaseError) -> bool {
+    matches!(
+        error.host(),
+        Some(HostError::Connect { .. } | HostError::Lost { .. })
+    )
 }
 
 /// Stops the members of a role on a host.

@@ -157,6 +157,17 @@ impl<'a> Site<'a> {
         found
     }
 
+    /// Destroys the deployments: of what was deployed and of what was run nothing is left on any host.
+    #[track_caller]
+    fn is_destroyed_whole(&self) {
+        self.does("destroy", &[]);
+        let left = format!("ls -d {}/*/ 2>/dev/null || true", self.user.directory());
+        for host in &self.hosts {
+            assert_eq!(host.run(&left), "", "{}", host.name);
+            assert_eq!(self.units(host), Vec::<String>::new());
+        }
+    }
+
     /// The units of the experiment on a host that run.
     fn units(&self, host: &LabHost) -> Vec<String> {
         let listed = host.run("systemctl list-units --plain --no-legend --state=active 'assay-*'");

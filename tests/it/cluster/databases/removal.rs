@@ -22,8 +22,8 @@ const OTHERS: [&str; 8] = [
 fn listing(host: &LabHost) -> BTreeSet<String> {
     let others: Vec<String> = OTHERS.map(|path| format!("-path '{path}'")).to_vec();
     let others = others.join(" -o ");
-    let places = "/etc /data /root /home /opt /srv /tmp /usr/local /var";
-    let hashed = "/etc /data /root /home /srv /tmp /var";
+    let places = "/etc /data /root /home /opt /srv /tmp /var";
+    let hashed = "/etc /data /root /home /srv /tmp";
     let found = host.run(&format!(
         "find {places} -xdev \\( {others} \\) -prune -o -type d -printf '%m %u:%g %y - %p\\n' -o -printf '%m %u:%g %y %s %p %l\\n' 2>/dev/null
          find {hashed} -xdev \\( {others} \\) -prune -o -type f -print0 2>/dev/null | xargs -0 sha256sum"
@@ -33,9 +33,7 @@ fn listing(host: &LabHost) -> BTreeSet<String> {
 
 /// The paths of a listing's lines that another does not have.
 fn new_paths(before: &BTreeSet<String>, after: &BTreeSet<String>) -> BTreeSet<String> {
-    let new = after
-        .difference(before)
-        .filter(|line| line.contains(":root ") || line.contains(":mysql "));
+    let new = after.difference(before);
     let paths = new.filter_map(|line| line.split(' ').nth(4));
     paths.map(str::to_owned).collect()
 }

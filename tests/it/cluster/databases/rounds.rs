@@ -75,12 +75,8 @@ fn two_versions_of_a_cluster_take_turns_behind_a_balancer() {
     assert!(report.contains("v5.4.3") && report.contains("v6.1.2"));
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert!(!events.contains("a b'c"));
-    let left = |host: &super::LabHost| site.units(host);
-    let left: Vec<String> = site.hosts.iter().flat_map(|host| left(host)).collect();
-    assert_eq!(
-        left,
-        Vec::<String>::new(),
-        "everything is stopped after a run"
-    );
-    site.does("destroy", &[]);
+    for host in &site.hosts {
+        assert_eq!(site.units(host), Vec::<String>::new(), "all is stopped");
+    }
+    site.is_destroyed_whole();
 }

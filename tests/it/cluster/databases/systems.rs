@@ -31,12 +31,7 @@ fn compares(site: &Site<'_>, settings: &[&str], tunable: &str, variants: [(&str,
         );
     }
     assert!(run.join("report.html").exists());
-    site.does("destroy", &[]);
-    for host in &site.hosts {
-        assert_eq!(site.units(host), Vec::<String>::new());
-        let folder = format!("{}/*/", site.user.directory());
-        assert_eq!(host.run(&format!("ls -d {folder} 2>/dev/null || true")), "");
-    }
+    site.is_destroyed_whole();
 }
 
 fn experiment(name: &str) -> std::path::PathBuf {
