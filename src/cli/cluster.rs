@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::args::{Deployments, Destroy, Experiment, Global, Status};
 use super::error::{Code, Failure};
 use super::reach::{Hosts, Purpose, Reach, packages, with_hosts};
-use super::{inputs, output, signals, text};
+use super::{examine, inputs, output, signals, text};
 use crate::database::{self, Database, DatabaseError, InstanceStatus, Parts, Work};
-use crate::host::{Bounds, Claim};
+use crate::host::{Bounds, Claim, Facts};
 use crate::pack::{Packs, Programs};
 use crate::plan::{Deployment, Plan};
 use crate::runner;
@@ -65,6 +65,21 @@ impl Meant {
         Ok(Self { spec, packs, plan })
     }
 
+    /// Refuses what the hosts cannot take.
+    async fn judge(&self, hosts: &Hosts) -> Result<(), Failure> {
+        let mut facts: BTreeMap<String, Facts> = BTreeMap::new();
+        for (name, host) in hosts {
+            facts.insert(name.clone(), examine::ask_folder(&**host, "facts").await?);
+        }
+        inputs::judge(&self.spec, &self.plan, &self.packs, &|host| {
+            let facts = facts.get(host);
+            (
+                facts.and_then(|f| f.cpus),
+                facts.and_then(|f| f.memory_bytes),
+            )
+        })
+    }
+
     /// Does something with each deployment, one after the other. The hosts are held unless nothing is changed.
     fn each<T>(
         &self,
@@ -85,6 +100,9 @@ impl Meant {
                 Some(claim) => runner::hold(&self.plan, hosts, claim).await?,
                 None => Vec::new(),
             };
+            if claim.is_some() {
+                self.judge(hosts).await?;
+            }
             let mut done = BTreeMap::new();
             for deployment in &self.plan.deployments {
                 let parts = Parts {

@@ -9,6 +9,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use super::sqlite;
+use crate::pack::settings::flatten;
 use crate::pack::{Pack, PackError, Packs, Programs, Protocol, Role, Version, VersionRange};
 use crate::plan;
 use crate::spec::{
@@ -209,7 +210,14 @@ impl<'a> Check<'a> {
         let known: Vec<String> = pack.form.roles.iter().filter_map(component).collect();
         let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
         known.dedup();
-        for name in config.keys() {
+        for (name, tunables) in config {
+            let layer: serde_json::Map<String, serde_json::Value> = tunables
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.0.clone()))
+                .collect();
+            if let Err(error) = flatten(&serde_json::Value::Object(layer)) {
+                self.report(format!("{path}.{name}"), error.to_string(), None);
+            }
             if !known.contains(&name.as_str()) {
                 let message = format!("unknown component `{name}`");
                 let help = did_you_mean(name.as_str(), &known, "its components are");
@@ -267,7 +275,8 @@ impl<'a> Check<'a> {
         };
         let is_outside = |range: &Option<String>| {
             let range = range.as_deref().map(VersionRange::from_str);
-            range.is_some_and(|range| range.is_ok_and(|range| !range.contains(&version)))
+            !version.is_nightly()
+                && range.is_some_and(|range| range.is_ok_and(|range| !range.contains(&version)))
         };
         if is_outside(&pack.form.versions) {
             let range = pack.form.versions.as_deref().unwrap_or_default();

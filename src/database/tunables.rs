@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::pack::keys::{Context, Finding, Keys, Severity};
 use crate::pack::settings::{Settings, flatten};
-use crate::pack::{Packs, Version};
+use crate::pack::{self, Packs, Version};
 use crate::plan::{Deployment, Instance, Plan};
 use crate::spec::{Config, Engine, Experiment, Problem};
 
@@ -55,7 +55,18 @@ pub fn tunables(
         {
             let component = pack.role(&instance.role).and_then(|r| r.component.as_ref());
             let component = component.map_or(&*instance.role, |name| name.as_str());
-            judge.instance(component, instance, machine(&instance.host), &mut found);
+            let own = pack
+                .role(&instance.role)
+                .and_then(|r| r.package_version.as_ref());
+            let own = own.and_then(|_| instance.settings.get("package_version"));
+            let own = own.and_then(|own| Version::from_str(&pack::text(own)).ok());
+            let version = own.as_ref().unwrap_or(&judge.version);
+            judge.instance(
+                (component, version),
+                instance,
+                machine(&instance.host),
+                &mut found,
+            );
         }
         judge.variables(&mut found);
     }
@@ -72,14 +83,14 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn instance(
         &self,
-        component: &str,
+        (component, version): (&str, &Version),
         instance: &Instance,
         (cpus, memory): Machine,
         found: &mut Vec<Judged>,
     ) {
         let all = flatten(&instance.config).unwrap_or_default();
         let context = Context {
-            version: &self.version,
+            version,
             cpus,
             memory,
             others: &all,

@@ -73,6 +73,10 @@ pub enum Protocol {
     Mysql,
     /// PostgreSQL's
     Postgres,
+    /// Cassandra's; no driver speaks it yet
+    Cql,
+    /// MongoDB's; no driver speaks it yet
+    Mongodb,
     /// it passes on what the system behind it speaks
     Proxy,
 }

@@ -270,7 +270,8 @@ impl<'a> Work<'a> {
         let above = self.above();
         remove_empty(&above)?;
         // What stays for now is known to the next removal.
-        if self.has_record && self.removed.left.is_empty() {
+        let stays = |left: &Left| self.record.directories.contains(&left.path);
+        if self.has_record && !self.removed.left.iter().any(stays) {
             Record::remove(&self.base)?;
         }
         remove_empty(&above)

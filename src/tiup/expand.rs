@@ -9,13 +9,15 @@ use super::version::{self, has_port, is_at_least};
 use super::written::{Server, SshType, SystemdMode, Topology};
 use super::{Cluster, Instance, LeftOut, Reading, Role};
 
+/// Settings of TiFlash's proxy, which are those of its instances in an experiment.
+const LEARNER: &str = "tiflash-learner";
 /// The components whose settings an experiment has a place for, and the role that needs them.
 const CONFIGS: [(&str, Role); 7] = [
     ("pd", Role::Pd),
     ("tikv", Role::Tikv),
     ("tidb", Role::Tidb),
     ("tiflash", Role::Tiflash),
-    ("tiflash-learner", Role::Tiflash),
+    (LEARNER, Role::Tiflash),
     ("tiproxy", Role::Tiproxy),
     ("grafana", Role::Grafana),
 ];
@@ -223,6 +225,13 @@ fn configs(topology: &Topology, cluster: &mut Cluster, left_out: &mut Vec<LeftOu
         let path = format!("server_configs.{component}");
         match role {
             _ if config.is_empty() => {}
+            Some(role) if is_used(role) && component == LEARNER => {
+                for tiflash in cluster.instances.iter_mut().filter(|i| i.role == role) {
+                    let mut all = config.clone();
+                    all.extend(std::mem::take(&mut tiflash.learner_config));
+                    tiflash.learner_config = all;
+                }
+            }
             Some(role) if is_used(role) => {
                 cluster.config.insert(component.clone(), config.clone());
             }

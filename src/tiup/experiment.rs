@@ -1,5 +1,6 @@
 //! From a cluster of TiUP's to an experiment and an inventory to start from.
 
+use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::cluster::default_ports;
@@ -228,7 +229,7 @@ fn instance_keys(
         }
     }
     if default.contains_key(NG_PORT) && !instance.ports.contains_key(NG_PORT) {
-        keys.insert(NG_PORT.to_owned(), json!(-1));
+        keys.insert("ng_monitoring".to_owned(), json!(false));
     }
     let main = instance.ports.first().map_or(0, |(_, port)| *port);
     let name = format!("pd-{}-{main}", instance.host);
@@ -261,13 +262,21 @@ fn instance_keys(
     keys
 }
 
+/// Limits of a process. How long it may take to start and stop is the packs' to say.
+fn limits(written: &IndexMap<String, String>) -> Value {
+    let is_limit = |(key, _): &(&String, &String)| !key.starts_with("timeout_");
+    let limits = written.iter().filter(is_limit);
+    let limits = limits.map(|(key, value)| (key.clone(), json!(value)));
+    Value::Object(limits.collect())
+}
+
 /// The mappings that are not empty.
 fn maps(instance: &Instance) -> impl Iterator<Item = (String, Value)> {
     let settings = |settings: &Settings| settings::value(settings);
     let maps = [
         ("config", settings(&instance.config)),
         ("learner_config", settings(&instance.learner_config)),
-        ("resource_control", json!(instance.resource_control)),
+        ("resource_control", limits(&instance.resource_control)),
     ];
     let maps = maps.into_iter();
     maps.filter(|(_, map)| map.as_object().is_some_and(|map| !map.is_empty()))
@@ -279,7 +288,7 @@ fn exporters(cluster: &Cluster, globals: &Globals<'_>, hosts: &Hosts) -> Vec<Val
     let port = monitored.node_exporter_port;
     let mut keys = Map::new();
     if port != 9100 {
-        keys.insert("port".to_owned(), json!(port));
+        keys.insert("node_exporter_port".to_owned(), json!(port));
     }
     let default = globals.exporters(&format!("monitor-{port}"), Own::default());
     let moved = (&monitored.deploy_dir, &monitored.log_dir) != (&default.deploy, &default.log);
@@ -290,11 +299,9 @@ fn exporters(cluster: &Cluster, globals: &Globals<'_>, hosts: &Hosts) -> Vec<Val
     if let Some(numa) = &monitored.numa_node {
         keys.insert("numa_node".to_owned(), json!(numa));
     }
-    if !monitored.resource_control.is_empty() {
-        keys.insert(
-            "resource_control".to_owned(),
-            json!(monitored.resource_control),
-        );
+    let limits = limits(&monitored.resource_control);
+    if limits.as_object().is_some_and(|limits| !limits.is_empty()) {
+        keys.insert("resource_control".to_owned(), limits);
     }
     let mut there: Vec<&str> = Vec::new();
     for instance in cluster.instances.iter().filter(|i| i.exporters) {

@@ -257,7 +257,12 @@ pub(super) const SECTIONS: &[Section] = &[
         has_data: true,
         has_log: true,
         keys: &[
-            key("tmp_path", Text, Kept, "the directory of temporary files"),
+            key(
+                "tmp_path",
+                Text,
+                LeftOut("temporary files lie below the data"),
+                "the directory of temporary files",
+            ),
             key("learner_config", Settings, Known, "settings of the proxy"),
             NUMA_CORES,
             OFFLINE,

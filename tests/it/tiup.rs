@@ -45,6 +45,49 @@ fn options(text: &str) -> Options {
     }
 }
 
+/// What is imported is an experiment that can be deployed.
+#[test]
+fn every_experiment_that_is_imported_passes_its_check() {
+    let mut checked = 0;
+    for (name, text) in fixtures() {
+        let (file, inventory) = (format!("{name}.yaml"), format!("{name}-hosts.yaml"));
+        let options = options(&text);
+        let names = Names {
+            source: &file,
+            experiment: &Name::of(&name),
+            inventory: &inventory,
+            identity_file: None,
+        };
+        let Ok(import) = tiup::import(&names, &text, &options) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(&file), &import.experiment).unwrap();
+        fs::write(folder.path().join(&inventory), &import.inventory).unwrap();
+        // A topology does not say the version.
+        let version = ["cluster.version=v7.5.0".to_owned()];
+        let request = spec::Request {
+            path: &folder.path().join(&file),
+            inventory: None,
+            overrides: if import.version.is_none() {
+                &version
+            } else {
+                &[]
+            },
+            environment: &|_| None,
+            working_directory: folder.path(),
+        };
+        let packs = assay::pack::Packs::built_in();
+        let check = |experiment: &spec::Experiment, inventory: &spec::Inventory| {
+            assay::database::check(experiment, inventory, &packs)
+        };
+        let loaded = spec::load(&request, &[&check]);
+        loaded.unwrap_or_else(|problems| panic!("{name}: {problems}"));
+        checked += 1;
+    }
+    assert!(checked > 15, "{checked}");
+}
+
 fn read(name: &str) -> Reading {
     let text = fixture(name);
     let reading = tiup::read(&format!("{name}.yaml"), &text, &options(&text));

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Check;
 use crate::pack::Role;
+use crate::pack::settings::flatten;
 use crate::plan::COMMON;
 use crate::spec::{Name, Placement, did_you_mean};
 
@@ -66,6 +67,8 @@ impl Check<'_> {
             _ => {
                 if !value.is_object() {
                     self.expected(at, "a mapping of tunables", value, None);
+                } else if let Err(error) = flatten(value) {
+                    self.report(at, error.to_string(), None);
                 }
             }
         }

@@ -63,7 +63,7 @@ impl Cluster {
                 whole => whole?,
             };
             if let Some(whole) = whole {
-                let took = self.took_effect(member, &whole)?;
+                let took = self.took_effect(member, &whole, &mut effective.unasked)?;
                 let component = member.component().to_owned();
                 effective.config.entry(component).or_default().extend(took);
                 effective.whole.insert(member.instance.id.clone(), whole);
@@ -106,11 +106,16 @@ impl Cluster {
         &self,
         member: &Member,
         whole: &Value,
+        unasked: &mut Vec<String>,
     ) -> Result<BTreeMap<String, String>, DatabaseError> {
         let known = settings::flatten(whole).unwrap_or_default();
         let mut took = BTreeMap::new();
         for (key, wanted) in self.asked(member) {
             let Some(found) = found(&known, &key) else {
+                unasked.push(format!(
+                    "`{key}` of `{}`, which it does not tell",
+                    member.instance.id
+                ));
                 continue;
             };
             let found = pack::text(found);

@@ -429,7 +429,11 @@ impl Database for Cluster {
         Target::Sql(SqlTarget {
             protocol: match self.pack.form.protocol {
                 Protocol::Postgres => plan::Protocol::Postgres,
-                Protocol::Mysql | Protocol::Proxy | Protocol::None => plan::Protocol::Mysql,
+                Protocol::Mysql
+                | Protocol::Proxy
+                | Protocol::Cql
+                | Protocol::Mongodb
+                | Protocol::None => plan::Protocol::Mysql,
             },
             addresses: self.addresses(),
             user,
