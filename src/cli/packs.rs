@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::args::{Global, PackCheck, PackFolder, PackShow, PacksCommand};
 use super::error::{Code, Failure};
 use super::output;
-use crate::database::{CONTEXT, context_of};
-use crate::pack::{PackError, Packs};
+use crate::pack::{CONTEXT, PackError, Packs, context_of};
 
 pub(super) fn packs(global: &Global, command: &PacksCommand) -> Result<Code, Failure> {
     match command {
@@ -68,7 +67,7 @@ fn show(global: &Global, args: &PackShow) -> Result<Code, Failure> {
         return Ok(Code::Fine);
     }
     if args.context {
-        let roles = context_of(&pack);
+        let roles = context_of(&pack.form);
         if global.json {
             output::json(&json!({ "common": CONTEXT, "roles": roles }))?;
             return Ok(Code::Fine);
@@ -119,7 +118,11 @@ fn check(global: &Global, args: &PackCheck) -> Result<Code, Failure> {
     if global.json {
         output::json(&json!({ "problems": [], "systems": systems }))?;
     } else if !global.quiet {
-        output::line(format_args!("{} packs are sound", systems.len()))?;
+        let sound = match systems.len() {
+            1 => "the pack is sound".to_owned(),
+            n => format!("{n} packs are sound"),
+        };
+        output::line(sound)?;
     }
     Ok(Code::Fine)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
-pub use cluster::{CONTEXT, Cluster, Connections, InstanceStatus, Rendered, Spread, context_of};
+pub use cluster::{Cluster, Connections, InstanceStatus, Rendered, Spread};
 pub use error::DatabaseError;
 pub use needs::{planned, purposes};
 pub use sqlite::{

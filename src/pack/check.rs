@@ -1,8 +1,9 @@
 //! What the schema of a pack cannot say: names that must exist, texts that must be templates, versions, rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr as _;
 
+use super::context::{CONTEXT, FUNCTIONS, OF_SQL, context_of};
 use super::form::{Condition, ConfigFormat, Form, Reading, Role};
 use super::host::HostSection;
 use super::version::VersionRange;
@@ -268,8 +269,42 @@ impl Check<'_> {
     }
 
     fn template(&mut self, path: &str, text: &str) {
-        if let Err(error) = self.environment.template_from_str(text) {
-            self.report(path, format!("it is no template: {error}"));
+        let parsed = self.environment.template_from_str(text);
+        let names = parsed.map(|template| template.undeclared_variables(false));
+        match names {
+            Ok(names) => self.names(path, names),
+            Err(error) => self.report(path, format!("it is no template: {error}")),
+        }
+    }
+
+    /// Reports the names that no template sees.
+    fn names(&mut self, path: &str, names: HashSet<String>) {
+        let own = context_of(self.form)
+            .into_iter()
+            .flat_map(|(_, names)| names);
+        let own: HashSet<String> = own.collect();
+        let common = |name: &str| {
+            let mut common = CONTEXT.iter().map(|(known, _)| known);
+            common.any(|known| known.split('(').next() == Some(name))
+        };
+        let is_known = |name: &String| {
+            let name = name.as_str();
+            common(name)
+                || own.contains(name)
+                || OF_SQL.contains(&name)
+                || FUNCTIONS.contains(&name)
+        };
+        let mut unknown: Vec<String> = names.into_iter().filter(|name| !is_known(name)).collect();
+        unknown.sort();
+        for name in unknown {
+            let message = format!("there is nothing called `{name}`");
+            let system = "`assay packs show SYSTEM --context` lists what there is".to_owned();
+            self.found.push(Problem {
+                path: path.to_owned(),
+                message,
+                help: Some(system),
+                key: false,
+            });
         }
     }
 
@@ -285,8 +320,13 @@ impl Check<'_> {
     fn file(&mut self, path: &str, file: &str) {
         match self.files.get(file) {
             Some(text) => {
-                if let Err(error) = self.environment.template_from_named_str(file, text) {
-                    self.report(path, format!("`{file}` is no template: {error}"));
+                let parsed = self.environment.template_from_named_str(file, text);
+                let names = parsed.map(|template| template.undeclared_variables(false));
+                match names {
+                    Ok(names) => self.names(path, names),
+                    Err(error) => {
+                        self.report(path, format!("`{file}` is no template: {error}"));
+                    }
                 }
             }
             None => {

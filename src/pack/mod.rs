@@ -2,6 +2,7 @@
 //! same name beside the experiment goes before the built-in one, whole.
 
 mod check;
+mod context;
 mod form;
 mod host;
 pub mod keys;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rust_embed::RustEmbed;
 
+pub use self::context::{CONTEXT, context_of};
 pub use self::form::{
     Account, Condition, ConfigFile, ConfigFormat, Count, Entry, FileTemplate, Form, Programs,
     Protocol, Reading, Role, Run, Sql, Statement, Test, Unit,

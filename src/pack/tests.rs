@@ -76,6 +76,10 @@ fn a_wrong_pack_says_where_and_what() {
             "it is no template",
         ),
         (
+            "roles: {db: {description: a, program: '{{ nonsense }}', run: [y]}}",
+            "there is nothing called `nonsense`",
+        ),
+        (
             "roles: {db: {description: a, program: x}}",
             "the key `run` is missing",
         ),

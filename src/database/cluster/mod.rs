@@ -24,7 +24,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::context::Scene;
-pub use self::context::{CONTEXT, context_of};
 pub use self::render::Rendered;
 pub use self::spread::{Connections, Spread};
 pub use self::status::InstanceStatus;
