@@ -208,7 +208,10 @@ pub(super) fn destroy(global: &Global, args: &Destroy) -> Result<Code, Failure> 
         for (host, removed) in hosts {
             listed(host, removed, args.dry_run || global.verbose > 0)?;
         }
-        let all_gone = hosts.values().all(|removed| removed.left.is_empty());
+        let all_gone = {
+            let mut left = hosts.values().flat_map(|removed| &removed.left);
+            !left.any(|left| left.ours)
+        };
         stays |= !all_gone;
         if !args.dry_run && !global.quiet && all_gone {
             output::line(format_args!("{name} is removed"))?;

@@ -67,6 +67,9 @@ pub struct Left {
     pub path: PathBuf,
     /// Why.
     pub why: String,
+    /// Whether it is the deployment's own, so that the next removal tries again.
+    #[serde(default)]
+    pub ours: bool,
 }
 
 /// Tells what [`remove`] would remove if nothing were to stay, and changes nothing. Without a systemd there are no units.
@@ -153,7 +156,8 @@ impl<'a> Work<'a> {
             Ok(found) => Ok(Some(found)),
             Err(error @ (SnapshotError::NotOurs { .. } | SnapshotError::Place { .. })) => {
                 let (path, why) = (path.to_owned(), error.to_string());
-                self.removed.left.push(Left { path, why });
+                let ours = self.record.directories.contains(&path);
+                self.removed.left.push(Left { path, why, ours });
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -270,8 +274,7 @@ impl<'a> Work<'a> {
         let above = self.above();
         remove_empty(&above)?;
         // What stays for now is known to the next removal.
-        let stays = |left: &Left| self.record.directories.contains(&left.path);
-        if self.has_record && !self.removed.left.iter().any(stays) {
+        if self.has_record && !self.removed.left.iter().any(|left| left.ours) {
             Record::remove(&self.base)?;
         }
         remove_empty(&above)

@@ -125,7 +125,8 @@ impl Own {
             Ok(None) | Err(_) => "it is no file",
         };
         let why = why.to_owned();
-        self.left.push(Left { path, why });
+        let ours = false;
+        self.left.push(Left { path, why, ours });
     }
 
     /// The paths of the files.
