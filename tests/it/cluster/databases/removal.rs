@@ -49,6 +49,8 @@ fn destroy_leaves_a_host_as_it_was_and_lists_before_what_will_go() {
         "mkdir -p {directory}/cluster/theirs && echo kept >{directory}/cluster/theirs/file
          printf '[Service]\\nExecStart=/bin/true\\n' >{theirs}"
     ));
+    // It brings the program itself to the host, which stays there.
+    site.does("status", &[]);
     let before = listing(host);
     site.does("deploy", &[]);
     site.does("start", &[]);
