@@ -30,17 +30,28 @@ const SHORT: usize = 12;
 
 impl Scene {
     /// Everything that the templates of an instance can name.
-    pub(super) fn context(&self, member: &Member, all: &[Member]) -> Result<Value, TemplateError> {
+    pub(super) fn context(
+        &self,
+        member: &Member,
+        of_all: &Map<String, Value>,
+    ) -> Result<Value, TemplateError> {
         let mut context = self.own(member);
-        let of_all = json!({
-            "cluster": self.cluster(all),
-            "entry": self.entries(all),
-            "entry_port": self.entry.as_ref().map(|(_, port)| port),
-        });
-        if let Value::Object(of_all) = of_all {
-            context.extend(of_all);
-        }
+        context.extend(of_all.clone());
         self.settings(member, context)
+    }
+
+    /// What the templates of every instance see of all of them.
+    pub(super) fn of_all(&self, all: &[Member]) -> Map<String, Value> {
+        let port = self.entry.as_ref().map(|(_, port)| port);
+        let shown = [
+            ("cluster", self.cluster(all)),
+            ("entry", self.entries(all)),
+            ("entry_port", json!(port)),
+        ];
+        shown
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect()
     }
 
     /// What an instance's templates can name that is its own or the deployment's.

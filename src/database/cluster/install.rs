@@ -19,7 +19,7 @@ use crate::snapshot::MarkedDirectory;
 use crate::units;
 
 /// The longest that units may take to stop before their files are removed.
-const STOPPING: Duration = Duration::from_secs(90);
+pub(super) const STOPPING: Duration = Duration::from_secs(90);
 /// What lies beside a program while its data is initialised, and is locked as long as that goes on.
 const MARK: &str = ".initialising";
 /// How long an initialisation that was cut short is given to end, s.
@@ -395,7 +395,7 @@ async fn is_empty(
 }
 
 /// Runs a short command as whoever works there.
-async fn plain(
+pub(super) async fn plain(
     host: &dyn Host,
     command: &[&str],
     bounds: Bounds<'_>,
@@ -413,7 +413,7 @@ async fn plain(
 }
 
 /// The error of a command that must succeed.
-fn needed(ran: &Ran) -> Result<(), DatabaseError> {
+pub(super) fn needed(ran: &Ran) -> Result<(), DatabaseError> {
     if ran.is_success() {
         Ok(())
     } else {

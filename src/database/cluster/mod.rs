@@ -142,9 +142,10 @@ impl Cluster {
             cluster.members.push(cluster.member(instance, pack));
         }
         cluster.sort();
+        let of_all = cluster.scene.of_all(&cluster.members);
         let shown = cluster.members.iter();
         let contexts: Vec<Value> = shown
-            .map(|member| cluster.scene.context(member, &cluster.members))
+            .map(|member| cluster.scene.context(member, &of_all))
             .collect::<Result<_, _>>()?;
         for (member, context) in cluster.members.iter_mut().zip(contexts) {
             member.context = context;

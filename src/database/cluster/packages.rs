@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::try_join_all;
 
-use super::install::said;
+use super::install::{needed, plain};
 use super::{Cluster, DatabaseError, Member};
 use crate::database::Hosts;
 use crate::host::transfer::Source;
-use crate::host::{Bounds, Host, ask};
+use crate::host::{Bounds, Host};
 use crate::pack::Programs;
 use crate::package::{Arch, Origin, Package, Platform, Store, Wanted, Watch};
-use crate::service::Ran;
 
 /// What was obtained: by component and kind of CPU.
 #[derive(Default)]
@@ -186,19 +184,8 @@ fn entries(folder: &std::path::Path) -> Result<Vec<PathBuf>, DatabaseError> {
 }
 
 async fn arch_of(host: &dyn Host, bounds: Bounds<'_>) -> Result<Arch, DatabaseError> {
-    let request = crate::service::Run {
-        program: PathBuf::from("/usr/bin/uname"),
-        args: vec!["-m".to_owned()],
-        env: BTreeMap::new(),
-        directory: None,
-        owner: None,
-        limit: Duration::from_secs(60),
-        stdin: String::new(),
-    };
-    let ran: Ran = ask(host, "service-run", &request, bounds).await?;
-    if !ran.is_success() {
-        return Err(DatabaseError::Other(said(&ran)));
-    }
+    let ran = plain(host, &["/usr/bin/uname", "-m"], bounds).await?;
+    needed(&ran)?;
     Arch::from_uname(&ran.stdout).ok_or_else(|| {
         let machine = ran.stdout.trim();
         let name = host.name();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use serde::Serialize;
 
+use super::install::STOPPING;
 use super::{Cluster, DatabaseError, Member, Work, tidb};
 use crate::host::{Bounds, Host, ask, look};
 use crate::pack;
@@ -14,8 +15,6 @@ use crate::service::{Remove, Removed};
 
 /// How long an instance may take to answer.
 const ANSWER: Duration = Duration::from_secs(3);
-/// The longest that units may take to stop before they are removed.
-const STOPPING: Duration = Duration::from_secs(90);
 
 /// How an instance is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
